@@ -5,6 +5,6 @@ mod guard;
 mod sign_in;
 mod visitors;
 
-pub(crate) use self::guard::guard;
+pub(crate) use self::guard::guard_pages;
 pub(crate) use self::sign_in::{show_sign_in, sign_in, sign_out};
-pub use self::visitors::Access;
+pub use self::visitors::VisitorAccess;

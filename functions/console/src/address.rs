@@ -6,17 +6,17 @@ use maud::Render;
 use posthaste_core::api::events::IdInUrl;
 use url::form_urlencoded;
 
-use crate::api::Target;
+use crate::api::RequestTarget;
 use crate::console::PATH;
 
 /// The address of a page of the console.
 #[derive(Debug, Clone)]
-pub(crate) struct Address(Target);
+pub(crate) struct PageAddress(RequestTarget);
 
-impl Address {
+impl PageAddress {
     /// The page under these parts of a path.
     pub(crate) fn new(parts: &[&str]) -> Self {
-        Self(Target::new(parts))
+        Self(RequestTarget::new(parts))
     }
 
     /// The same with a parameter, if there is a value.
@@ -25,7 +25,7 @@ impl Address {
     }
 
     /// The page of an event. An id that a path does not carry is in the query.
-    pub(crate) fn event(topic: &str, id: &str) -> Self {
+    pub(crate) fn for_event(topic: &str, id: &str) -> Self {
         let carried = IdInUrl::for_id(id);
         match carried.query_parameter() {
             None => Self::new(&["topics", topic, "events", carried.path_segment()]),
@@ -34,30 +34,35 @@ impl Address {
     }
 
     /// The same with the id of an event as a parameter.
-    pub(crate) fn id(self, id: &str) -> Self {
+    pub(crate) fn with_event_id(self, id: &str) -> Self {
         let carried = IdInUrl::for_id(id);
         let (name, value) = carried.query_parameter().unwrap_or(("id", id));
         self.query(name, Some(value))
     }
 
     /// The page of a topic.
-    pub(crate) fn topic(topic: &str) -> Self {
-        Self::new(&["topics", not_new(topic)])
+    pub(crate) fn for_topic(topic: &str) -> Self {
+        Self::new(&["topics", avoid_form_path(topic)])
     }
 
     /// The page of a subscription.
-    pub(crate) fn subscription(topic: &str, name: &str) -> Self {
-        Self::new(&["topics", not_new(topic), "subscriptions", not_new(name)])
+    pub(crate) fn for_subscription(topic: &str, name: &str) -> Self {
+        Self::new(&[
+            "topics",
+            avoid_form_path(topic),
+            "subscriptions",
+            avoid_form_path(name),
+        ])
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for PageAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PATH}{}", self.0.as_str())
     }
 }
 
-impl Render for Address {
+impl Render for PageAddress {
     fn render_to(&self, buffer: &mut String) {
         self.to_string().render_to(buffer);
     }
@@ -67,18 +72,21 @@ impl Render for Address {
 pub(crate) const NEW: &str = "new";
 
 /// The page of these parts.
-pub(crate) fn page(parts: &[&str]) -> String {
-    Address::new(parts).to_string()
+pub(crate) fn page_path(parts: &[&str]) -> String {
+    PageAddress::new(parts).to_string()
 }
 
 /// A page below that of a topic.
-pub(crate) fn topic(topic: &str, below: &[&str]) -> String {
-    page(&[&["topics", not_new(topic)], below].concat())
+pub(crate) fn topic_path(topic: &str, below: &[&str]) -> String {
+    page_path(&[&["topics", avoid_form_path(topic)], below].concat())
 }
 
 /// A page below that of a subscription.
-pub(crate) fn subscription(of: &str, name: &str, below: &[&str]) -> String {
-    topic(of, &[&["subscriptions", not_new(name)], below].concat())
+pub(crate) fn subscription_path(of: &str, name: &str, below: &[&str]) -> String {
+    topic_path(
+        of,
+        &[&["subscriptions", avoid_form_path(name)], below].concat(),
+    )
 }
 
 /// The address with these parameters.
@@ -91,7 +99,7 @@ pub(crate) fn with_query(page: &str, parameters: &[(&str, &str)]) -> String {
 
 /// The name in a path. What is called like the form has its name in another case, in which it is
 /// found too.
-fn not_new(name: &str) -> &str {
+fn avoid_form_path(name: &str) -> &str {
     if name == NEW { "New" } else { name }
 }
 
@@ -102,7 +110,11 @@ mod tests {
     #[test]
     fn an_id_cannot_leave_its_part_of_the_path() {
         let check = |id: &str, expected: &str| {
-            assert_eq!(Address::event("orders", id).to_string(), expected, "{id}");
+            assert_eq!(
+                PageAddress::for_event("orders", id).to_string(),
+                expected,
+                "{id}"
+            );
         };
         check("order-1", "/console/topics/orders/events/order-1");
         check("a_b.c-1", "/console/topics/orders/events/a_b%2Ec-1");
@@ -123,10 +135,10 @@ mod tests {
     #[test]
     fn address_of_a_long_id_has_room_in_a_request() {
         for character in ["x", "ü", "\"", "日", "👋"] {
-            let address = Address::event("orders", &character.repeat(2_000)).to_string();
+            let address = PageAddress::for_event("orders", &character.repeat(2_000)).to_string();
             assert!(address.len() < 6_000, "{}", address.len());
-            let asked = Address::new(&["a"])
-                .id(&character.repeat(2_000))
+            let asked = PageAddress::new(&["a"])
+                .with_event_id(&character.repeat(2_000))
                 .to_string();
             assert!(asked.len() < 6_000, "{}", asked.len());
         }
@@ -135,7 +147,7 @@ mod tests {
     #[test]
     fn parts_and_parameters_are_escaped() {
         assert_eq!(
-            page(&["events", "a b/c?", "..", "d-1"]),
+            page_path(&["events", "a b/c?", "..", "d-1"]),
             "/console/events/a%20b%2Fc%3F/%2E%2E/d-1"
         );
         assert_eq!(
@@ -146,13 +158,13 @@ mod tests {
 
     #[test]
     fn what_is_called_new_is_not_the_form() {
-        assert_eq!(topic("new", &[]), "/console/topics/New");
+        assert_eq!(topic_path("new", &[]), "/console/topics/New");
         assert_eq!(
-            topic("orders", &["subscriptions", NEW]),
+            topic_path("orders", &["subscriptions", NEW]),
             "/console/topics/orders/subscriptions/new"
         );
         assert_eq!(
-            subscription("a", "new", &["edit"]),
+            subscription_path("a", "new", &["edit"]),
             "/console/topics/a/subscriptions/New/edit"
         );
     }

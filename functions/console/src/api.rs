@@ -23,16 +23,16 @@ pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 
 /// The API.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
+pub(crate) struct ManageApi {
     router: Router,
     caller: AuditCaller,
 }
 
 /// The URL of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Target(String);
+pub(crate) struct RequestTarget(String);
 
-impl Target {
+impl RequestTarget {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,18 +59,18 @@ impl Target {
 }
 
 /// A condition of a write: a header and its value.
-type Condition<'a> = Option<(HeaderName, &'a str)>;
+type WriteCondition<'a> = Option<(HeaderName, &'a str)>;
 
 /// An answer of success.
 #[derive(Debug)]
-pub(crate) struct Answered<T> {
+pub(crate) struct ApiResponse<T> {
     pub(crate) etag: Option<String>,
     pub(crate) body: T,
 }
 
 /// An answer that is a problem.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Refusal {
+pub(crate) struct ApiRefusal {
     #[serde(default)]
     pub(crate) status: u16,
     #[serde(default)]
@@ -88,9 +88,9 @@ pub(crate) struct MemberError {
     pub(crate) detail: String,
 }
 
-impl Refusal {
+impl ApiRefusal {
     /// The status, as the page has it.
-    pub(crate) fn status(&self) -> StatusCode {
+    pub(crate) fn status_code(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
@@ -100,12 +100,12 @@ impl Refusal {
     }
 
     /// Whether the resource is not of the version that was asked for.
-    pub(crate) fn is_of_another_version(&self) -> bool {
+    pub(crate) fn is_version_conflict(&self) -> bool {
         self.status == 412
     }
 
     /// The mistake in a member, if there is one.
-    pub(crate) fn mistake(&self, member: &str) -> Option<&str> {
+    pub(crate) fn member_mistake(&self, member: &str) -> Option<&str> {
         let first = self.member.as_deref().zip(self.detail.as_deref());
         let others = self
             .errors
@@ -118,7 +118,7 @@ impl Refusal {
     }
 }
 
-impl Api {
+impl ManageApi {
     pub(crate) fn new(router: Router) -> Self {
         Self {
             router,
@@ -127,101 +127,115 @@ impl Api {
     }
 
     /// The same for requests of this visitor.
-    pub(crate) fn asked_by(self, caller: AuditCaller) -> Self {
+    pub(crate) fn for_caller(self, caller: AuditCaller) -> Self {
         Self { caller, ..self }
     }
 
     /// Asks for a resource.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        target: RequestTarget,
+    ) -> Result<T, ApiRefusal> {
         Ok(self.get_versioned(target).await?.body)
     }
 
     /// Asks for a resource with its version.
     pub(crate) async fn get_versioned<T: DeserializeOwned>(
         &self,
-        target: Target,
-    ) -> Result<Answered<T>, Refusal> {
-        self.json(Method::GET, target, None, Bytes::new()).await
+        target: RequestTarget,
+    ) -> Result<ApiResponse<T>, ApiRefusal> {
+        self.call_for_json(Method::GET, target, None, Bytes::new())
+            .await
     }
 
     /// Asks for the bytes of an object.
-    pub(crate) async fn bytes(&self, target: Target) -> Result<(HeaderMap, Bytes), Refusal> {
+    pub(crate) async fn get_bytes(
+        &self,
+        target: RequestTarget,
+    ) -> Result<(HeaderMap, Bytes), ApiRefusal> {
         self.call(Method::GET, target, None, Bytes::new()).await
     }
 
     /// Sends a POST without a body.
-    pub(crate) async fn post<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        target: RequestTarget,
+    ) -> Result<T, ApiRefusal> {
         Ok(self
-            .json(Method::POST, target, None, Bytes::new())
+            .call_for_json(Method::POST, target, None, Bytes::new())
             .await?
             .body)
     }
 
     /// Sends a body, which is written only if the resource still has the version `if_match`.
-    pub(crate) async fn send<T: DeserializeOwned>(
+    pub(crate) async fn send_json<T: DeserializeOwned>(
         &self,
         method: Method,
-        target: Target,
+        target: RequestTarget,
         if_match: Option<&str>,
         body: &impl Serialize,
-    ) -> Result<Answered<T>, Refusal> {
+    ) -> Result<ApiResponse<T>, ApiRefusal> {
         let condition = if_match.map(|version| (IF_MATCH, version));
-        self.json(method, target, condition, bytes_of(body)).await
+        self.call_for_json(method, target, condition, to_json_bytes(body))
+            .await
     }
 
     /// Puts a resource that must not be there yet.
     pub(crate) async fn create<T: DeserializeOwned>(
         &self,
-        target: Target,
+        target: RequestTarget,
         body: &impl Serialize,
-    ) -> Result<Answered<T>, Refusal> {
-        self.json(
+    ) -> Result<ApiResponse<T>, ApiRefusal> {
+        self.call_for_json(
             Method::PUT,
             target,
             Some((IF_NONE_MATCH, "*")),
-            bytes_of(body),
+            to_json_bytes(body),
         )
         .await
     }
 
     /// Ends a resource, and answers what it is after that.
-    pub(crate) async fn end<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
+    pub(crate) async fn end_resource<T: DeserializeOwned>(
+        &self,
+        target: RequestTarget,
+    ) -> Result<T, ApiRefusal> {
         Ok(self
-            .json(Method::DELETE, target, None, Bytes::new())
+            .call_for_json(Method::DELETE, target, None, Bytes::new())
             .await?
             .body)
     }
 
     /// Deletes a resource, which answers nothing.
-    pub(crate) async fn delete(&self, target: Target) -> Result<(), Refusal> {
+    pub(crate) async fn delete(&self, target: RequestTarget) -> Result<(), ApiRefusal> {
         self.call(Method::DELETE, target, None, Bytes::new())
             .await
             .map(drop)
     }
 
-    async fn json<T: DeserializeOwned>(
+    async fn call_for_json<T: DeserializeOwned>(
         &self,
         method: Method,
-        target: Target,
-        condition: Condition<'_>,
+        target: RequestTarget,
+        condition: WriteCondition<'_>,
         body: Bytes,
-    ) -> Result<Answered<T>, Refusal> {
+    ) -> Result<ApiResponse<T>, ApiRefusal> {
         let (headers, bytes) = self.call(method, target, condition, body).await?;
         let etag = headers
             .get(ETAG)
             .and_then(|etag| etag.to_str().ok())
             .map(str::to_owned);
         match serde_json::from_slice(&bytes) {
-            Ok(body) => Ok(Answered { etag, body }),
+            Ok(body) => Ok(ApiResponse { etag, body }),
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
                     "an answer of the API is not as it says"
                 );
-                Err(Refusal {
+                Err(ApiRefusal {
                     status: 500,
                     title: "The answer cannot be read".to_owned(),
-                    ..Refusal::default()
+                    ..ApiRefusal::default()
                 })
             }
         }
@@ -230,10 +244,10 @@ impl Api {
     async fn call(
         &self,
         method: Method,
-        target: Target,
-        condition: Condition<'_>,
+        target: RequestTarget,
+        condition: WriteCondition<'_>,
         body: Bytes,
-    ) -> Result<(HeaderMap, Bytes), Refusal> {
+    ) -> Result<(HeaderMap, Bytes), ApiRefusal> {
         let mut request = Request::builder().method(method).uri(target.0);
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -244,7 +258,7 @@ impl Api {
         let request = request
             .extension(self.caller.clone())
             .body(Body::from(body))
-            .map_err(|_| Refusal::unreadable())?;
+            .map_err(|_| ApiRefusal::invalid_address())?;
         let response = Box::pin(self.router.clone().oneshot(request))
             .await
             .unwrap_or_else(|never| match never {});
@@ -258,21 +272,21 @@ impl Api {
         if head.status.is_success() {
             return Ok((head.headers, bytes));
         }
-        let refusal: Refusal = serde_json::from_slice(&bytes).unwrap_or_default();
-        Err(Refusal {
+        let refusal: ApiRefusal = serde_json::from_slice(&bytes).unwrap_or_default();
+        Err(ApiRefusal {
             status: head.status.as_u16(),
             ..refusal
         })
     }
 }
 
-fn bytes_of(body: &impl Serialize) -> Bytes {
+fn to_json_bytes(body: &impl Serialize) -> Bytes {
     // Texts and numbers with text keys: serialising them cannot fail.
     Bytes::from(serde_json::to_vec(body).unwrap_or_default())
 }
 
-impl Refusal {
-    fn unreadable() -> Self {
+impl ApiRefusal {
+    fn invalid_address() -> Self {
         Self {
             status: 400,
             title: "This address is not valid".to_owned(),
@@ -287,7 +301,7 @@ mod tests {
 
     #[test]
     fn parts_and_parameters_are_escaped() {
-        let target = Target::new(&["dead-letters", "a b/c", "events", "?x#é"]);
+        let target = RequestTarget::new(&["dead-letters", "a b/c", "events", "?x#é"]);
         let target = target
             .query("type", Some("a&b"))
             .query("status", None::<String>)

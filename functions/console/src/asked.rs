@@ -8,51 +8,51 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use crate::page::Page;
+use crate::page::ConsolePage;
 
 /// Most fields of a form: far more than any page has.
 const FIELDS_MAX: usize = 1_000;
 
 /// The query of a page. Parameters that no page knows are left alone, and one that cannot be read
 /// is an error.
-pub(crate) struct Query<T>(pub(crate) T);
+pub(crate) struct PageQuery<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Page;
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for PageQuery<T> {
+    type Rejection = ConsolePage;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsolePage> {
         // A form sends a field that was left empty.
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let mut written = form_urlencoded::Serializer::new(String::new());
         written.extend_pairs(pairs.filter(|(_, value)| !value.is_empty()));
         serde_urlencoded::from_str::<T>(&written.finish())
             .map(Self)
-            .map_err(|error| Page::bad_request(&error.to_string()))
+            .map_err(|error| ConsolePage::bad_request(&error.to_string()))
     }
 }
 
 /// The parts of the path, in their order.
-pub(crate) struct Path<const PARTS: usize>(pub(crate) [String; PARTS]);
+pub(crate) struct PathParts<const PARTS: usize>(pub(crate) [String; PARTS]);
 
-impl<S: Send + Sync, const PARTS: usize> FromRequestParts<S> for Path<PARTS> {
-    type Rejection = Page;
+impl<S: Send + Sync, const PARTS: usize> FromRequestParts<S> for PathParts<PARTS> {
+    type Rejection = ConsolePage;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Page> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ConsolePage> {
         let path = RawPathParams::from_request_parts(parts, state).await;
-        let path = path.map_err(|rejection| Page::bad_request(&rejection.body_text()))?;
+        let path = path.map_err(|rejection| ConsolePage::bad_request(&rejection.body_text()))?;
         let parts: Vec<_> = path.iter().map(|(_, text)| text.to_owned()).collect();
         parts
             .try_into()
             .map(Self)
-            .map_err(|_| Page::bad_request("the path has other parts"))
+            .map_err(|_| ConsolePage::bad_request("the path has other parts"))
     }
 }
 
 /// The fields of a form that a page of this session sent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fields(Arc<[(String, String)]>);
+pub(crate) struct FormFields(Arc<[(String, String)]>);
 
-impl Fields {
+impl FormFields {
     /// Reads the body of a form. `None` if it has too many fields.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let fields: Arc<[_]> = form_urlencoded::parse(body)
@@ -64,11 +64,11 @@ impl Fields {
 
     /// The value of a field; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &str {
-        self.all(name).next().unwrap_or_default()
+        self.values(name).next().unwrap_or_default()
     }
 
     /// The values of fields of one name, such as ticked boxes.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
             .filter(move |(field, _)| field == name)
@@ -76,7 +76,7 @@ impl Fields {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Fields {
+impl<S: Sync> FromRequestParts<S> for FormFields {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {

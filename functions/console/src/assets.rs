@@ -15,7 +15,7 @@ use crate::console::PATH;
 
 /// A file of the console.
 #[derive(Debug)]
-pub(crate) struct Asset {
+pub(crate) struct StaticAsset {
     name: &'static str,
     ending: &'static str,
     media_type: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Asset {
 }
 
 /// The styles.
-pub(crate) static STYLES: Asset = Asset::new(
+pub(crate) static STYLES: StaticAsset = StaticAsset::new(
     "console",
     "css",
     "text/css; charset=utf-8",
@@ -36,7 +36,7 @@ pub(crate) static STYLES: Asset = Asset::new(
 );
 
 /// The script.
-pub(crate) static SCRIPT: Asset = Asset::new(
+pub(crate) static SCRIPT: StaticAsset = StaticAsset::new(
     "console",
     "js",
     "text/javascript; charset=utf-8",
@@ -48,7 +48,7 @@ pub(crate) static SCRIPT: Asset = Asset::new(
 );
 
 /// The icon.
-pub(crate) static ICON: Asset = Asset::new(
+pub(crate) static ICON: StaticAsset = StaticAsset::new(
     "icon",
     "svg",
     "image/svg+xml",
@@ -58,7 +58,7 @@ pub(crate) static ICON: Asset = Asset::new(
 /// Bytes of the digest that are shown.
 const DIGEST_SHOWN: usize = 9;
 
-impl Asset {
+impl StaticAsset {
     const fn new(
         name: &'static str,
         ending: &'static str,
@@ -76,10 +76,10 @@ impl Asset {
 
     /// The path of the file on the server.
     pub(crate) fn url(&self) -> String {
-        format!("{PATH}/assets/{}", self.file())
+        format!("{PATH}/assets/{}", self.file_name())
     }
 
-    fn file(&self) -> &str {
+    fn file_name(&self) -> &str {
         self.file.get_or_init(|| {
             let digest = Sha256::digest(self.content);
             let digest = URL_SAFE_NO_PAD.encode(&digest[..DIGEST_SHOWN]);
@@ -89,10 +89,10 @@ impl Asset {
 }
 
 /// Answers a file.
-pub(crate) async fn asset(Path(file): Path<String>) -> Response {
+pub(crate) async fn serve_file(Path(file): Path<String>) -> Response {
     let found = [&STYLES, &SCRIPT, &ICON]
         .into_iter()
-        .find(|asset| asset.file() == file);
+        .find(|asset| asset.file_name() == file);
     let Some(asset) = found else {
         return StatusCode::NOT_FOUND.into_response();
     };

@@ -3,30 +3,30 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::recent::Window;
+use crate::recent::ChartWindow;
 
 mod axis;
 mod frame;
 mod path;
 mod unit;
 
-pub(crate) use frame::Shape;
+pub(crate) use frame::ChartShape;
 use frame::{HEIGHT, LEFT, RIGHT, WIDTH};
-pub(crate) use unit::Unit;
+pub(crate) use unit::ChartUnit;
 
 /// The classes of the line, of the bars and of the dots of each series.
 const CLASSES: [[&str; 3]; 2] = [["line-1", "bar", "dot-1"], ["line-2", "bar-2", "dot-2"]];
 
 /// Values over time. What is not known is a gap.
 #[derive(Debug, Clone)]
-pub(crate) struct Series {
+pub(crate) struct ChartSeries {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<Option<f64>>,
 }
 
 /// A height that has a meaning, such as a threshold. It is drawn where values come near it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct ChartMark {
     pub(crate) name: &'static str,
     pub(crate) value: f64,
 }
@@ -35,14 +35,14 @@ pub(crate) struct Mark {
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
     title: String,
-    unit: Unit,
-    shape: Shape,
-    series: Vec<Series>,
-    marks: Vec<Mark>,
+    unit: ChartUnit,
+    shape: ChartShape,
+    series: Vec<ChartSeries>,
+    marks: Vec<ChartMark>,
 }
 
 impl Chart {
-    pub(crate) fn new(title: impl Into<String>, unit: Unit, shape: Shape) -> Self {
+    pub(crate) fn new(title: impl Into<String>, unit: ChartUnit, shape: ChartShape) -> Self {
         Self {
             title: title.into(),
             unit,
@@ -53,13 +53,13 @@ impl Chart {
     }
 
     /// The same with another series.
-    pub(crate) fn with(mut self, name: &'static str, values: Vec<Option<f64>>) -> Self {
-        self.series.push(Series { name, values });
+    pub(crate) fn with_series(mut self, name: &'static str, values: Vec<Option<f64>>) -> Self {
+        self.series.push(ChartSeries { name, values });
         self
     }
 
     /// The same with marks, of which two have room.
-    pub(crate) fn marked(self, marks: impl IntoIterator<Item = Mark>) -> Self {
+    pub(crate) fn with_marks(self, marks: impl IntoIterator<Item = ChartMark>) -> Self {
         Self {
             marks: marks.into_iter().collect(),
             ..self
@@ -67,8 +67,8 @@ impl Chart {
     }
 
     /// The figure.
-    pub(crate) fn render(&self, window: &Window) -> Markup {
-        let top = self.unit.top(self.values().fold(0.0, f64::max));
+    pub(crate) fn render(&self, window: &ChartWindow) -> Markup {
+        let top = self.unit.axis_top(self.known_values().fold(0.0, f64::max));
         html! {
             figure {
                 figcaption {
@@ -80,48 +80,52 @@ impl Chart {
                     }
                     " " span.hint { "Times in " span data-zone { "UTC" } }
                 }
-                svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.words(window)) {
-                    (axis::rows(self.unit, top))
-                    (axis::times(window))
+                svg.chart viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(self.description(window)) {
+                    (axis::value_lines(self.unit, top))
+                    (axis::time_labels(window))
                     // Thresholds are often close to each other, so their names stand at the two ends.
                     @for (mark, end) in self.marks.iter().zip([(LEFT, "start"), (RIGHT, "end")]) {
-                        @if mark.value > 0.0 && mark.value <= top { (self.mark(*mark, top, end)) }
+                        @if mark.value > 0.0 && mark.value <= top { (self.render_mark(*mark, top, end)) }
                     }
                     @for (series, classes) in self.series.iter().zip(CLASSES) {
-                        (self.drawn(series, top, classes))
+                        (self.render_series(series, top, classes))
                     }
                 }
             }
         }
     }
 
-    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+    fn known_values(&self) -> impl Iterator<Item = f64> + '_ {
         self.series
             .iter()
             .flat_map(|series| series.values.iter().copied().flatten())
     }
 
-    fn drawn(&self, series: &Series, top: f64, [line, bar, dot]: [&str; 3]) -> Markup {
-        let class = if self.shape == Shape::Bars { bar } else { line };
-        let drawn = path::of(self.shape, &series.values, top);
+    fn render_series(&self, series: &ChartSeries, top: f64, [line, bar, dot]: [&str; 3]) -> Markup {
+        let class = if self.shape == ChartShape::Bars {
+            bar
+        } else {
+            line
+        };
+        let drawn = path::for_values(self.shape, &series.values, top);
         let paths = [
             (class, drawn),
-            (dot, path::dots(self.shape, &series.values, top)),
+            (dot, path::dot_path(self.shape, &series.values, top)),
         ];
         html! { @for (class, path) in paths { @if !path.is_empty() { path class=(class) d=(path) {} } } }
     }
 
-    fn mark(&self, mark: Mark, top: f64, (x, anchor): (f64, &str)) -> Markup {
-        let y = PreEscaped(path::number(path::height(mark.value, top)));
+    fn render_mark(&self, mark: ChartMark, top: f64, (x, anchor): (f64, &str)) -> Markup {
+        let y = PreEscaped(path::one_decimal(path::y_position(mark.value, top)));
         html! {
             path.mark d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
-            text x=(x) y=(y) dy="13" text-anchor=(anchor) { (mark.name) " " (self.unit.text(mark.value)) }
+            text x=(x) y=(y) dy="13" text-anchor=(anchor) { (mark.name) " " (self.unit.format_value(mark.value)) }
         }
     }
 
     /// The chart in words, for those who do not see it.
-    fn words(&self, window: &Window) -> String {
-        let of = |series: &Series| {
+    fn description(&self, window: &ChartWindow) -> String {
+        let of = |series: &ChartSeries| {
             let known = || series.values.iter().copied().flatten();
             let name = if self.series.len() > 1 {
                 format!("{}: ", series.name)
@@ -134,11 +138,16 @@ impl Chart {
             let lowest = known().fold(f64::MAX, f64::min);
             let highest = known().fold(f64::MIN, f64::max);
             let [last, lowest, highest] =
-                [last, lowest, highest].map(|value| self.unit.text(value));
+                [last, lowest, highest].map(|value| self.unit.format_value(value));
             format!("{name}last {last}, least {lowest}, most {highest}")
         };
         let series: Vec<_> = self.series.iter().map(of).collect();
-        format!("{}, {}. {}.", self.title, window.words(), series.join("; "))
+        format!(
+            "{}, {}. {}.",
+            self.title,
+            window.in_words(),
+            series.join("; ")
+        )
     }
 }
 

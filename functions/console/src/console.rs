@@ -12,8 +12,8 @@ use posthaste_core::api::AuditCaller;
 use posthaste_core::model::SenderHeaders;
 use url::Url;
 
-use crate::api::Api;
-use crate::history::History;
+use crate::api::ManageApi;
+use crate::history::InstallationHistory;
 
 /// The path of the console.
 pub const PATH: &str = "/console";
@@ -23,10 +23,10 @@ const REFRESH: Duration = Duration::from_secs(5);
 
 /// The state that the pages share.
 #[derive(Debug, Clone)]
-pub struct Console {
-    pub(crate) api: Api,
+pub struct ConsoleState {
+    pub(crate) api: ManageApi,
     /// The recent past, where somebody keeps it.
-    pub(crate) history: Option<Arc<dyn History>>,
+    pub(crate) history: Option<Arc<dyn InstallationHistory>>,
     /// The page that shows the metrics where nobody does.
     pub(crate) dashboard_url: Option<Url>,
     /// The headers of deliveries that say who sends, of topics that do not have their own.
@@ -36,38 +36,38 @@ pub struct Console {
 }
 
 /// The pages, as handlers receive them: their API knows who asks.
-pub(crate) struct Pages(Console);
+pub(crate) struct PageContext(ConsoleState);
 
-impl Deref for Pages {
-    type Target = Console;
+impl Deref for PageContext {
+    type Target = ConsoleState;
 
-    fn deref(&self) -> &Console {
+    fn deref(&self) -> &ConsoleState {
         &self.0
     }
 }
 
-impl FromRequestParts<Arc<Console>> for Pages {
+impl FromRequestParts<Arc<ConsoleState>> for PageContext {
     type Rejection = Infallible;
 
     async fn from_request_parts(
         parts: &mut Parts,
-        console: &Arc<Console>,
+        console: &Arc<ConsoleState>,
     ) -> Result<Self, Infallible> {
-        let console = Console::clone(console);
+        let console = ConsoleState::clone(console);
         let caller = parts.extensions.get::<AuditCaller>().cloned();
-        Ok(Self(Console {
-            api: console.api.asked_by(caller.unwrap_or_default()),
+        Ok(Self(ConsoleState {
+            api: console.api.for_caller(caller.unwrap_or_default()),
             ..console
         }))
     }
 }
 
-impl Console {
+impl ConsoleState {
     /// A console over the management API, as a router that asks for no key: the console asks its
     /// visitors.
     pub fn new(api: Router) -> Self {
         Self {
-            api: Api::new(api),
+            api: ManageApi::new(api),
             history: None,
             dashboard_url: None,
             sender_headers: SenderHeaders::DEFAULT,
@@ -77,7 +77,7 @@ impl Console {
 
     /// The same with charts of what this history keeps.
     #[must_use]
-    pub fn with_history(self, history: Arc<dyn History>) -> Self {
+    pub fn with_history(self, history: Arc<dyn InstallationHistory>) -> Self {
         Self {
             history: Some(history),
             ..self

@@ -10,7 +10,7 @@ use posthaste_core::model::Timestamp;
 use url::Host;
 
 use crate::console::PATH;
-use crate::session::{Session, SessionKey};
+use crate::session::{ConsoleSession, SessionKey};
 
 /// The cookie of a visitor who is signed in.
 const SIGNED_IN: &str = "posthaste-console";
@@ -21,16 +21,16 @@ const VISITING: &str = "posthaste-visit";
 
 /// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser
 /// may send several of one name.
-pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    signed_in(headers).chain(named(headers, VISITING))
+pub(crate) fn session_values(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    signed_in_values(headers).chain(values_named(headers, VISITING))
 }
 
 /// The values of the cookies of a signed-in visitor in a request.
-pub(crate) fn signed_in(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    named(headers, SIGNED_IN)
+pub(crate) fn signed_in_values(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    values_named(headers, SIGNED_IN)
 }
 
-fn named(headers: &HeaderMap, wanted: &'static str) -> impl Iterator<Item = String> {
+fn values_named(headers: &HeaderMap, wanted: &'static str) -> impl Iterator<Item = String> {
     let lines = headers.get_all(COOKIE).iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
     let cookies = lines.flat_map(Cookie::split_parse).filter_map(Result::ok);
@@ -39,8 +39,8 @@ fn named(headers: &HeaderMap, wanted: &'static str) -> impl Iterator<Item = Stri
 }
 
 /// The header that sets the cookie of a session. `is_secure` keeps it to https.
-pub(crate) fn set(
-    session: &Session,
+pub(crate) fn set_header(
+    session: &ConsoleSession,
     key: &SessionKey,
     now: Timestamp,
     is_secure: bool,
@@ -50,20 +50,20 @@ pub(crate) fn set(
     } else {
         VISITING
     };
-    header(
+    build_header(
         name,
-        &session.render(key),
+        &session.cookie_value(key),
         session.ends_at.since(now).as_secs(),
         is_secure,
     )
 }
 
 /// The header that removes the cookie of a signed-in visitor.
-pub(crate) fn removed(is_secure: bool) -> HeaderValue {
-    header(SIGNED_IN, "", 0, is_secure)
+pub(crate) fn removal_header(is_secure: bool) -> HeaderValue {
+    build_header(SIGNED_IN, "", 0, is_secure)
 }
 
-fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
+fn build_header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
     let cookie = Cookie::build((name, value))
         .path(PATH)
         .max_age(Duration::seconds(age_secs.cast_signed()))
@@ -116,7 +116,7 @@ mod tests {
     fn the_session_is_found_beside_other_cookies() {
         let check = |cookies, expected: &[&str]| {
             assert_eq!(
-                values(&headers("cookie", cookies)).collect::<Vec<_>>(),
+                session_values(&headers("cookie", cookies)).collect::<Vec<_>>(),
                 expected,
                 "{cookies}"
             );
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn a_cookie_is_for_this_path_and_site_alone() {
         assert_eq!(
-            header("name", "abc", 5, false),
+            build_header("name", "abc", 5, false),
             "name=abc; HttpOnly; SameSite=Strict; Path=/console; Max-Age=5"
         );
         assert_eq!(
-            header("name", "abc", 5, true),
+            build_header("name", "abc", 5, true),
             "name=abc; HttpOnly; SameSite=Strict; Secure; Path=/console; Max-Age=5"
         );
     }

@@ -3,11 +3,11 @@
 
 use maud::{Markup, html};
 
-use crate::api::Refusal;
+use crate::api::ApiRefusal;
 
 /// The title of the page of an action that failed. `certain` is that of an action that did not
 /// happen.
-pub(crate) fn title<'a>(refusal: &Refusal, certain: &'a str) -> &'a str {
+pub(crate) fn failure_title<'a>(refusal: &ApiRefusal, certain: &'a str) -> &'a str {
     if refusal.is_uncertain() {
         "Not known whether it was done"
     } else {
@@ -17,7 +17,12 @@ pub(crate) fn title<'a>(refusal: &Refusal, certain: &'a str) -> &'a str {
 
 /// The way to find out, where it is not known whether something happened: "whether the replay
 /// began" on the page at `look`, which is called `page`.
-pub(crate) fn hint(refusal: &Refusal, whether: &str, look: &str, page: &str) -> Markup {
+pub(crate) fn uncertainty_hint(
+    refusal: &ApiRefusal,
+    whether: &str,
+    look: &str,
+    page: &str,
+) -> Markup {
     html! {
         @if refusal.is_uncertain() {
             p {

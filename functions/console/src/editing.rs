@@ -5,6 +5,6 @@ mod draft;
 mod form;
 mod report;
 
-pub(crate) use self::draft::{Draft, Step, mistake_in};
-pub(crate) use self::form::{Editor, text_area};
-pub(crate) use self::report::{mistakes, unsaved};
+pub(crate) use self::draft::{EditStep, SettingsDraft, unplaced_mistake};
+pub(crate) use self::form::{DraftEditor, text_area};
+pub(crate) use self::report::{mistake_list, unsaved_note};

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::address::Address;
-use crate::api::Refusal;
-use crate::page::problem;
-use crate::shown::foreign;
+use crate::address::PageAddress;
+use crate::api::ApiRefusal;
+use crate::page::problem_box;
+use crate::shown::foreign_text;
 
 /// Most rows of one page of a list.
 pub(crate) const ROWS_MAX: usize = 50;
@@ -15,24 +15,24 @@ pub(crate) const TIME_EXAMPLE: &str = "2026-11-21T10:00:00Z";
 
 /// A field of a form.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field<'a> {
+pub(crate) struct FormField<'a> {
     /// The name of the field, which is that of the API's parameter.
     pub(crate) name: &'a str,
     pub(crate) label: &'a str,
     pub(crate) value: Option<&'a str>,
     pub(crate) example: &'a str,
     /// The answer to the form, if it was refused.
-    pub(crate) refusal: Option<&'a Refusal>,
+    pub(crate) refusal: Option<&'a ApiRefusal>,
 }
 
-impl Field<'_> {
+impl FormField<'_> {
     /// A field for a text.
-    pub(crate) fn text(self) -> Markup {
-        self.input(None)
+    pub(crate) fn text_input(self) -> Markup {
+        self.render_input(None)
     }
 
-    fn input(self, list: Option<&str>) -> Markup {
-        let mistake = self.mistake();
+    fn render_input(self, list: Option<&str>) -> Markup {
+        let mistake = self.field_mistake();
         let about = mistake.is_some().then(|| format!("{}-mistake", self.name));
         html! {
             div.field.mistaken[mistake.is_some()] {
@@ -41,35 +41,35 @@ impl Field<'_> {
                     list=[list]
                     autocomplete="off" aria-invalid=[about.as_ref().map(|_| "true")]
                     aria-describedby=[about.as_deref()];
-                (self.beside(mistake))
+                (self.mistake_note(mistake))
             }
         }
     }
 
     /// A field for a text that offers these words.
-    pub(crate) fn suggesting(self, words: &[&str]) -> Markup {
+    pub(crate) fn suggesting_input(self, words: &[&str]) -> Markup {
         let list = format!("{}-words", self.name);
         html! {
-            (self.input(Some(&list)))
+            (self.render_input(Some(&list)))
             datalist id=(list) { @for word in words { option value=(word) {} } }
         }
     }
 
     /// A field for one of these words, or for none.
-    pub(crate) fn choice(self, none: &str, words: &[&str]) -> Markup {
-        self.labelled(
+    pub(crate) fn word_select(self, none: &str, words: &[&str]) -> Markup {
+        self.labelled_select(
             none,
             &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>(),
         )
     }
 
     /// A field for one of these values, each with its label, or for none.
-    pub(crate) fn labelled(self, none: &str, choices: &[(&str, &str)]) -> Markup {
+    pub(crate) fn labelled_select(self, none: &str, choices: &[(&str, &str)]) -> Markup {
         let is_known = self
             .value
             .is_none_or(|value| choices.iter().any(|(known, _)| *known == value));
         html! {
-            div.field.mistaken[self.mistake().is_some()] {
+            div.field.mistaken[self.field_mistake().is_some()] {
                 label for=(self.name) { (self.label) }
                 select id=(self.name) name=(self.name) {
                     option value="" { (none) }
@@ -80,47 +80,50 @@ impl Field<'_> {
                         option value=(value) selected { (value) }
                     }
                 }
-                (self.beside(self.mistake()))
+                (self.mistake_note(self.field_mistake()))
             }
         }
     }
 
-    fn mistake(&self) -> Option<&str> {
-        self.refusal.and_then(|refusal| refusal.mistake(self.name))
+    fn field_mistake(&self) -> Option<&str> {
+        self.refusal
+            .and_then(|refusal| refusal.member_mistake(self.name))
     }
 
-    fn beside(&self, mistake: Option<&str>) -> Markup {
+    fn mistake_note(&self, mistake: Option<&str>) -> Markup {
         html! {
             @if let Some(mistake) = mistake {
-                p.mistake.bad id={ (self.name) "-mistake" } { (foreign(mistake)) }
+                p.mistake.bad id={ (self.name) "-mistake" } { (foreign_text(mistake)) }
             }
         }
     }
 }
 
 /// A box that is ticked or not.
-pub(crate) fn tick(name: &str, label: &str, is_ticked: bool) -> Markup {
+pub(crate) fn checkbox(name: &str, label: &str, is_ticked: bool) -> Markup {
     html! {
         label.tick { input type="checkbox" name=(name) value="true" checked[is_ticked]; (label) }
     }
 }
 
 /// The problem of a refused form. Mistakes in these fields stand beside them.
-pub(crate) fn refused(refusal: &Refusal, fields: &[&str]) -> Markup {
-    let is_beside = fields.iter().any(|field| refusal.mistake(field).is_some());
+pub(crate) fn refusal_note(refusal: &ApiRefusal, fields: &[&str]) -> Markup {
+    let is_beside = fields
+        .iter()
+        .any(|field| refusal.member_mistake(field).is_some());
     html! {
         @if is_beside {
             div.problem role="alert" tabindex="-1" autofocus {
                 p { "A filter cannot be used. The form says which, and why." }
             }
         } @else {
-            (problem(refusal))
+            (problem_box(refusal))
         }
     }
 }
 
 /// The ways to the next page and back to the first.
-pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
+pub(crate) fn pager(first: Option<PageAddress>, next: Option<PageAddress>) -> Markup {
     html! {
         @if first.is_some() || next.is_some() {
             nav.pager aria-label="Pages" {
@@ -133,7 +136,7 @@ pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
 
 /// The same of a list without filters. `cursor` is where its page begins, and `next` where the next
 /// one does.
-pub(crate) fn pager_of(list: &Address, cursor: Option<&str>, next: Option<&str>) -> Markup {
+pub(crate) fn list_pager(list: &PageAddress, cursor: Option<&str>, next: Option<&str>) -> Markup {
     pager(
         cursor.map(|_| list.clone()),
         next.map(|next| list.clone().query("cursor", Some(next))),
@@ -141,7 +144,7 @@ pub(crate) fn pager_of(list: &Address, cursor: Option<&str>, next: Option<&str>)
 }
 
 /// Hidden fields of a form, for the values that there are.
-pub(crate) fn hidden(fields: &[(&str, Option<&str>)]) -> Markup {
+pub(crate) fn hidden_fields(fields: &[(&str, Option<&str>)]) -> Markup {
     html! {
         @for (name, value) in fields {
             @if let Some(value) = value { input type="hidden" name=(name) value=(value); }

@@ -10,30 +10,30 @@ use posthaste_core::pressure::{PressureLevel, Resource};
 
 mod answers;
 
-pub use answers::{ANSWER_BUCKETS, Answers};
+pub use answers::{ANSWER_BUCKETS, ResponseTimes};
 
 /// Length of a step.
 pub const STEP: Duration = Duration::from_secs(10);
 
 /// Steps that an installation has lived through.
-pub trait History: fmt::Debug + Send + Sync {
+pub trait InstallationHistory: fmt::Debug + Send + Sync {
     /// Shows each known step that begins in this time, the oldest first, with its beginning. `show`
     /// must be quick: new steps wait for it.
-    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step));
+    fn for_each_step(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &HistoryStep));
 }
 
 /// One step. It has a fixed size, so that a day of them has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct HistoryStep {
     /// The number of what happened. `None` where it is not known.
-    pub counts: Option<Counts>,
+    pub counts: Option<StepCounts>,
     /// The state at the step's end. `None` where nobody looked.
-    pub gauges: Option<Gauges>,
+    pub gauges: Option<StepGauges>,
 }
 
 /// The number of what happened. A number that has no room stays at its greatest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct StepCounts {
     /// Events that an endpoint accepted.
     pub delivered: u32,
     /// Events of failed attempts.
@@ -41,23 +41,23 @@ pub struct Counts {
     /// Dead letters that were written.
     pub dead_lettered: u32,
     /// How long requests to endpoints took.
-    pub answers: Answers,
+    pub answers: ResponseTimes,
 }
 
 /// The state at one time. What could not be read is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Gauges {
+pub struct StepGauges {
     /// Events that wait.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingGauge>,
     /// Links and subscriptions whose requests fail.
     pub down: Option<u32>,
     /// The pressure.
-    pub pressure: Option<Pressure>,
+    pub pressure: Option<PressureGauge>,
 }
 
 /// Events that wait, by what they wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingGauge {
     /// Events that are due, and those that are under way.
     pub due: u32,
     /// Events that are not due yet: retries, in the queue and parked.
@@ -68,13 +68,13 @@ pub struct Waiting {
     pub is_partial: bool,
 }
 
-impl Waiting {
+impl WaitingGauge {
     /// The figure of everything that shows what waits.
-    pub fn of(count: &WaitingCount) -> Self {
+    pub fn from_count(count: &WaitingCount) -> Self {
         Self {
-            due: self::count(count.due.saturating_add(count.under_way)),
-            later: self::count(count.delayed.saturating_add(count.parked)),
-            held: self::count(count.held),
+            due: self::saturated_count(count.due.saturating_add(count.under_way)),
+            later: self::saturated_count(count.delayed.saturating_add(count.parked)),
+            held: self::saturated_count(count.held),
             is_partial: count.is_partial,
         }
     }
@@ -90,24 +90,24 @@ impl Waiting {
 
 /// The pressure at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pressure {
+pub struct PressureGauge {
     /// The highest level with consequences.
     pub level: PressureLevel,
     /// The wait of acknowledgements, in milliseconds.
     pub tarpit_ms: u32,
-    readings: [Option<Reading>; Resource::ALL.len()],
+    readings: [Option<ResourceReading>; Resource::ALL.len()],
 }
 
 /// A resource at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct ResourceReading {
     /// The reading, in the resource's own unit.
     pub value: u32,
     /// The level.
     pub level: PressureLevel,
 }
 
-impl Counts {
+impl StepCounts {
     /// Adds another part of the same step, or another step.
     pub fn add(&mut self, other: &Self) {
         self.delivered = self.delivered.saturating_add(other.delivered);
@@ -117,7 +117,7 @@ impl Counts {
     }
 }
 
-impl Pressure {
+impl PressureGauge {
     /// The pressure before any resource was read.
     pub fn new(level: PressureLevel, tarpit_ms: u32) -> Self {
         Self {
@@ -128,25 +128,25 @@ impl Pressure {
     }
 
     /// The reading of a resource, if it could be read.
-    pub fn reading(&self, resource: Resource) -> Option<Reading> {
-        self.readings[place(resource)]
+    pub fn reading(&self, resource: Resource) -> Option<ResourceReading> {
+        self.readings[resource_index(resource)]
     }
 
     /// The same with the reading of a resource.
     #[must_use]
-    pub fn with(mut self, resource: Resource, reading: Reading) -> Self {
-        self.readings[place(resource)] = Some(reading);
+    pub fn with_reading(mut self, resource: Resource, reading: ResourceReading) -> Self {
+        self.readings[resource_index(resource)] = Some(reading);
         self
     }
 }
 
 /// The place of a resource in an array of all of them.
-const fn place(resource: Resource) -> usize {
+const fn resource_index(resource: Resource) -> usize {
     resource as usize
 }
 
 /// A count with as much room as a step has.
-pub fn count(number: u64) -> u32 {
+pub fn saturated_count(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -156,12 +156,12 @@ mod tests {
 
     #[test]
     fn every_resource_has_a_place_of_its_own() {
-        let places: Vec<_> = Resource::ALL.into_iter().map(place).collect();
+        let places: Vec<_> = Resource::ALL.into_iter().map(resource_index).collect();
         assert_eq!(places, (0..Resource::ALL.len()).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_step_has_a_size_that_is_known() {
-        assert_eq!(size_of::<Step>(), 320);
+        assert_eq!(size_of::<HistoryStep>(), 320);
     }
 }

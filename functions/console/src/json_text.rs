@@ -6,19 +6,19 @@ const DEPTH_SHOWN_MAX: usize = 24;
 /// A JSON text with line breaks and indents between its tokens, which stay as they were written.
 /// Ends after `chars_max` characters. Any text may be given: one that is not JSON only has odd
 /// breaks.
-pub(crate) fn indented(json: &str, chars_max: usize) -> String {
-    let mut lines = Lines::default();
+pub(crate) fn indent_json(json: &str, chars_max: usize) -> String {
+    let mut lines = IndentedJson::default();
     for character in json.chars() {
         if lines.chars > chars_max {
             break;
         }
-        lines.add(character);
+        lines.add_char(character);
     }
     lines.text
 }
 
 #[derive(Default)]
-struct Lines {
+struct IndentedJson {
     text: String,
     chars: usize,
     depth: usize,
@@ -28,8 +28,8 @@ struct Lines {
     has_opened: bool,
 }
 
-impl Lines {
-    fn add(&mut self, character: char) {
+impl IndentedJson {
+    fn add_char(&mut self, character: char) {
         if self.is_in_string {
             return self.add_of_string(character);
         }
@@ -48,10 +48,10 @@ impl Lines {
             _ => {}
         }
         self.push(character);
-        self.follow(character);
+        self.handle_token(character);
     }
 
-    fn follow(&mut self, character: char) {
+    fn handle_token(&mut self, character: char) {
         match character {
             '"' => self.is_in_string = true,
             '{' | '[' => {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn members_stand_on_lines_and_tokens_stay() {
-        let check = |json: &str, expected: &str| assert_eq!(indented(json, 1_000), expected);
+        let check = |json: &str, expected: &str| assert_eq!(indent_json(json, 1_000), expected);
         check(
             r#"{"a":1.10,"b":[],"c":{ }}"#,
             "{\n  \"a\": 1.10,\n  \"b\": [],\n  \"c\": {}\n}",
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_text_of_brackets_ends_and_stays_narrow() {
-        let text = indented(&"[".repeat(1_000_000), 10_000);
+        let text = indent_json(&"[".repeat(1_000_000), 10_000);
         assert!(text.chars().count() < 10_100);
         assert!(
             text.lines()

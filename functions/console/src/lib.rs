@@ -26,7 +26,7 @@ mod table;
 mod tests;
 mod visit;
 
-pub use crate::access::Access;
-pub use crate::console::{Console, PATH};
+pub use crate::access::VisitorAccess;
+pub use crate::console::{ConsoleState, PATH};
 pub use crate::router::router;
 pub use crate::visit::OverTls;

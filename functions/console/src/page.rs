@@ -7,10 +7,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::api::Refusal;
+use crate::api::ApiRefusal;
 use crate::assets;
 use crate::console::PATH;
-use crate::shown::{foreign, visible_text};
+use crate::shown::{foreign_text, visible_text};
 
 mod foot;
 
@@ -18,13 +18,13 @@ mod foot;
 pub(crate) const FORM_TOKEN: &str = "form";
 
 /// An answer of a handler.
-pub(crate) type Answer = Result<Page, Page>;
+pub(crate) type PageResult = Result<ConsolePage, ConsolePage>;
 
 /// A page without its frame, which the guard adds.
 #[derive(Debug, Clone)]
-pub(crate) struct Page {
+pub(crate) struct ConsolePage {
     status: StatusCode,
-    section: Option<Section>,
+    section: Option<MenuSection>,
     title: String,
     body: Markup,
     /// Time between two refreshes of its live parts.
@@ -33,13 +33,13 @@ pub(crate) struct Page {
 
 /// The part of a session that the frame needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame {
+pub(crate) struct PageFrame {
     pub(crate) form_token: String,
 }
 
 /// The sections, in the order of the menu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Section {
+pub(crate) enum MenuSection {
     Overview,
     Topics,
     Events,
@@ -50,7 +50,7 @@ pub(crate) enum Section {
     Audit,
 }
 
-impl Section {
+impl MenuSection {
     const ALL: [Self; 8] = [
         Self::Overview,
         Self::Topics,
@@ -89,7 +89,7 @@ impl Section {
     }
 }
 
-impl Page {
+impl ConsolePage {
     /// A page of this title.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Page {
     }
 
     /// The same as a page of a section.
-    pub(crate) fn of(self, section: Section) -> Self {
+    pub(crate) fn in_section(self, section: MenuSection) -> Self {
         Self {
             section: Some(section),
             ..self
@@ -118,13 +118,13 @@ impl Page {
     pub(crate) fn bad_request(detail: &str) -> Self {
         Self::new(
             "This address is not valid",
-            html! { p { (foreign(detail)) } },
+            html! { p { (foreign_text(detail)) } },
         )
         .with_status(StatusCode::BAD_REQUEST)
     }
 
     /// The whole document.
-    pub(crate) fn render(&self, frame: Option<&Frame>) -> String {
+    pub(crate) fn render(&self, frame: Option<&PageFrame>) -> String {
         let document = html! {
             (DOCTYPE)
             html lang="en" {
@@ -141,13 +141,13 @@ impl Page {
                     a.skip href="#main" { "Skip to the content" }
                     header.top {
                         a.brand href=(PATH) { "posthaste" }
-                        @if let Some(frame) = frame { (self.menu(frame)) }
+                        @if let Some(frame) = frame { (self.render_menu(frame)) }
                     }
                     main #main tabindex="-1" data-refresh-seconds=[self.refresh_seconds()] {
-                        h1 { (foreign(&self.title)) }
+                        h1 { (foreign_text(&self.title)) }
                         (self.body)
                     }
-                    @if frame.is_some() { (foot::foot()) }
+                    @if frame.is_some() { (foot::page_footer()) }
                 }
             }
         };
@@ -163,11 +163,11 @@ impl Page {
         self.refresh.map(|every| every.as_secs().max(1))
     }
 
-    fn menu(&self, frame: &Frame) -> Markup {
+    fn render_menu(&self, frame: &PageFrame) -> Markup {
         html! {
             nav aria-label="Sections" {
                 ul {
-                    @for section in Section::ALL {
+                    @for section in MenuSection::ALL {
                         li {
                             a href={ (PATH) (section.path()) } data-title=(section.title())
                                 aria-current=[(self.section == Some(section)).then_some("page")] {
@@ -177,7 +177,7 @@ impl Page {
                     }
                 }
             }
-            (foot::refreshed())
+            (foot::refreshed_hint())
             form.sign-out method="post" action={ (PATH) "/sign-out" } {
                 (form_token(&frame.form_token))
                 button type="submit" { "Sign out" }
@@ -186,7 +186,7 @@ impl Page {
     }
 }
 
-impl IntoResponse for Page {
+impl IntoResponse for ConsolePage {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);
@@ -194,43 +194,43 @@ impl IntoResponse for Page {
     }
 }
 
-impl From<Refusal> for Page {
+impl From<ApiRefusal> for ConsolePage {
     /// The page of a problem that the API answered.
-    fn from(refusal: Refusal) -> Self {
+    fn from(refusal: ApiRefusal) -> Self {
         let title = if refusal.title.is_empty() {
             "That did not work"
         } else {
             &refusal.title
         };
-        let status = refusal.status();
-        Self::new(title, problem(&refusal)).with_status(status)
+        let status = refusal.status_code();
+        Self::new(title, problem_box(&refusal)).with_status(status)
     }
 }
 
 /// Gives a page the time between two refreshes.
-pub(crate) async fn refreshing(State(every): State<Duration>, mut response: Response) -> Response {
-    if let Some(page) = response.extensions_mut().get_mut::<Page>() {
+pub(crate) async fn add_refresh(State(every): State<Duration>, mut response: Response) -> Response {
+    if let Some(page) = response.extensions_mut().get_mut::<ConsolePage>() {
         page.refresh = Some(every);
     }
     response
 }
 
 /// A problem, as the API describes it.
-pub(crate) fn problem(refusal: &Refusal) -> Markup {
+pub(crate) fn problem_box(refusal: &ApiRefusal) -> Markup {
     html! {
         div.problem role="alert" tabindex="-1" autofocus {
             @if let Some(detail) = &refusal.detail {
                 p {
-                    @if let Some(member) = &refusal.member { code { (foreign(member)) } ": " }
-                    (foreign(detail))
+                    @if let Some(member) = &refusal.member { code { (foreign_text(member)) } ": " }
+                    (foreign_text(detail))
                 }
             } @else {
-                p { (foreign(&refusal.title)) }
+                p { (foreign_text(&refusal.title)) }
             }
             @if refusal.errors.len() > 1 {
                 ul {
                     @for error in &refusal.errors {
-                        li { code { (foreign(&error.member)) } ": " (foreign(&error.detail)) }
+                        li { code { (foreign_text(&error.member)) } ": " (foreign_text(&error.detail)) }
                     }
                 }
             }

@@ -27,10 +27,10 @@ use axum::http::StatusCode;
 use maud::html;
 
 use crate::console::PATH;
-use crate::page::Page;
+use crate::page::ConsolePage;
 
 /// The page of an unknown path.
-pub(crate) async fn not_found() -> Page {
+pub(crate) async fn not_found() -> ConsolePage {
     let body = html! { p { "The console has no page of this address. " a href=(PATH) { "To the overview" } } };
-    Page::new("There is no such page", body).with_status(StatusCode::NOT_FOUND)
+    ConsolePage::new("There is no such page", body).with_status(StatusCode::NOT_FOUND)
 }

@@ -7,11 +7,11 @@ use posthaste_core::api::IsoDuration;
 use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
-use crate::api::Refusal;
-use crate::doubt::{hint, title};
-use crate::page::{Page, form_token, problem};
+use crate::api::ApiRefusal;
+use crate::doubt::{failure_title, uncertainty_hint};
+use crate::page::{ConsolePage, form_token, problem_box};
 use crate::shown::{BODY_CHARS_MAX, number, visible_cut, visible_text};
-use crate::visit::Visit;
+use crate::visit::PageVisit;
 
 /// The time after an action for which a page has its notice.
 const NOTICE_SHOWN: Duration = Duration::from_mins(1);
@@ -21,14 +21,14 @@ const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
 
 /// The query of a page that is shown after an action.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct DoneAsked {
+pub(crate) struct DoneNoticeQuery {
     /// The words for the action and what else is to be said of it, separated by commas.
     done: Option<String>,
     /// The time of the action, in milliseconds.
     at: Option<String>,
 }
 
-impl DoneAsked {
+impl DoneNoticeQuery {
     /// The notice of the action, among those that are known. An address may be reloaded or shared:
     /// after a minute it says nothing.
     pub(crate) fn notice(&self, now: Timestamp, known: &[(&str, &str)]) -> Markup {
@@ -58,13 +58,13 @@ impl DoneAsked {
 }
 
 /// The address of a page after an action that was done now.
-pub(crate) fn after(page: &str, word: &str, now: Timestamp) -> String {
+pub(crate) fn address_after(page: &str, word: &str, now: Timestamp) -> String {
     let mark = if page.contains('?') { '&' } else { '?' };
     format!("{page}{mark}done={word}&at={}", now.as_millis())
 }
 
 /// A form that is one button.
-pub(crate) fn button(visit: &Visit, action: &str, class: &str, label: &str) -> Markup {
+pub(crate) fn button_form(visit: &PageVisit, action: &str, class: &str, label: &str) -> Markup {
     html! {
         form method="post" action=(action) {
             (form_token(&visit.form_token))
@@ -79,12 +79,12 @@ pub(crate) fn fact(name: &str, value: &Markup) -> Markup {
 }
 
 /// A length of time as it was written.
-pub(crate) fn duration(length: IsoDuration) -> String {
+pub(crate) fn duration_text(length: IsoDuration) -> String {
     String::from(length)
 }
 
 /// A body from outside: its first characters, and how long it is if there are more.
-pub(crate) fn body(label: &str, text: &str) -> Markup {
+pub(crate) fn body_block(label: &str, text: &str) -> Markup {
     let cut = visible_cut(text, BODY_CHARS_MAX);
     let is_cut = cut.is_some();
     let shown = cut.unwrap_or_else(|| visible_text(text).into_owned());
@@ -99,23 +99,23 @@ pub(crate) fn body(label: &str, text: &str) -> Markup {
 }
 
 /// A text of our own to copy, such as settings or a command.
-pub(crate) fn to_copy(label: &str, text: &str) -> Markup {
+pub(crate) fn copy_block(label: &str, text: &str) -> Markup {
     html! { pre tabindex="0" role="region" aria-label=(label) { (visible_text(text)) } }
 }
 
 /// The page of an action that the API did not answer well, with the way back.
-pub(crate) fn refused(refusal: &Refusal, back: &str) -> Page {
+pub(crate) fn refused_page(refusal: &ApiRefusal, back: &str) -> ConsolePage {
     let certain = if refusal.title.is_empty() {
         "That did not work"
     } else {
         &refusal.title
     };
     let body = html! {
-        (problem(refusal))
-        (hint(refusal, "this was done", back, "the page"))
+        (problem_box(refusal))
+        (uncertainty_hint(refusal, "this was done", back, "the page"))
         p { a href=(back) { "Go back" } }
     };
-    Page::new(title(refusal, certain), body).with_status(refusal.status())
+    ConsolePage::new(failure_title(refusal, certain), body).with_status(refusal.status_code())
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_notice_is_shown_within_a_minute_and_not_before_its_time() {
         let check = |at: &str, is_shown: bool| {
-            let asked = DoneAsked {
+            let asked = DoneNoticeQuery {
                 done: Some("saved".to_owned()),
                 at: Some(at.to_owned()),
             };
@@ -143,7 +143,7 @@ mod tests {
         for at in ["", "soon", "-1", "99999999999999999999"] {
             check(at, false);
         }
-        let without_time = DoneAsked {
+        let without_time = DoneNoticeQuery {
             done: Some("saved".to_owned()),
             at: None,
         };
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn several_words_make_one_notice() {
         let now = Timestamp::from_millis(7);
-        let asked = DoneAsked {
+        let asked = DoneNoticeQuery {
             done: Some("saved,x,late".to_owned()),
             at: Some("7".to_owned()),
         };
@@ -176,11 +176,11 @@ mod tests {
     fn the_address_after_an_action_keeps_the_query() {
         let now = Timestamp::from_millis(7);
         assert_eq!(
-            after("/console/topics", "deleted", now),
+            address_after("/console/topics", "deleted", now),
             "/console/topics?done=deleted&at=7"
         );
         assert_eq!(
-            after("/console/x?a=b", "saved", now),
+            address_after("/console/x?a=b", "saved", now),
             "/console/x?a=b&done=saved&at=7"
         );
     }

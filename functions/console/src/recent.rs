@@ -6,7 +6,9 @@ use std::time::Duration;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::Resource;
 
-use crate::history::{Counts, Gauges, History, Pressure, STEP, Waiting};
+use crate::history::{
+    InstallationHistory, PressureGauge, STEP, StepCounts, StepGauges, WaitingGauge,
+};
 
 /// Points of a chart.
 const POINTS: u32 = 180;
@@ -16,30 +18,30 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// A time that is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct ChartWindow {
     hours: u32,
     from: Timestamp,
     point: Duration,
 }
 
-impl Window {
+impl ChartWindow {
     /// The last hours. The window ends with the point that has begun, so that most of it stays the
     /// same when it is drawn anew.
-    pub(crate) fn last(hours: u32, now: Timestamp) -> Self {
+    pub(crate) fn last_hours(hours: u32, now: Timestamp) -> Self {
         let point = Duration::from_hours(u64::from(hours)) / POINTS;
-        let point_ms = millis(point);
+        let point_ms = whole_millis(point);
         let end_ms = (now.as_millis() / point_ms + 1) * point_ms;
         let from = Timestamp::from_millis(end_ms.saturating_sub(point_ms * u64::from(POINTS)));
         Self { hours, from, point }
     }
 
     /// Its beginning and its end.
-    pub(crate) fn time(&self) -> Range<Timestamp> {
+    pub(crate) fn time_range(&self) -> Range<Timestamp> {
         self.from..self.from + self.point * POINTS
     }
 
     /// The window in words.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         match self.hours {
             1 => "the last hour".to_owned(),
             hours => format!("the last {hours} hours"),
@@ -47,7 +49,7 @@ impl Window {
     }
 
     /// The number of a step's point.
-    fn place(&self, at: Timestamp) -> usize {
+    fn point_index(&self, at: Timestamp) -> usize {
         usize::try_from(at.since(self.from).as_millis() / self.point.as_millis())
             .unwrap_or(usize::MAX)
     }
@@ -55,38 +57,38 @@ impl Window {
 
 /// The steps of a window, added up point by point.
 #[derive(Debug)]
-pub(crate) struct Recent {
-    pub(crate) window: Window,
+pub(crate) struct RecentHistory {
+    pub(crate) window: ChartWindow,
     /// All of the window.
-    pub(crate) total: Sum,
+    pub(crate) total: CountSum,
     /// The last minute.
-    pub(crate) minute: Sum,
+    pub(crate) minute: CountSum,
     /// The newest state.
-    pub(crate) now: Gauges,
-    points: Vec<Point>,
+    pub(crate) now: StepGauges,
+    points: Vec<ChartPoint>,
 }
 
 /// Steps of which the counts are known.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
-    pub(crate) counts: Counts,
+pub(crate) struct CountSum {
+    pub(crate) counts: StepCounts,
     steps: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Point {
-    sum: Sum,
-    gauges: Gauges,
+struct ChartPoint {
+    sum: CountSum,
+    gauges: StepGauges,
 }
 
-impl Recent {
+impl RecentHistory {
     /// Reads a window that ends now.
-    pub(crate) fn read(history: &dyn History, hours: u32, now: Timestamp) -> Self {
-        let window = Window::last(hours, now);
-        let points = vec![Point::default(); POINTS as usize];
-        let total = Sum::default();
-        let minute = Sum::default();
-        let newest = Gauges::default();
+    pub(crate) fn read(history: &dyn InstallationHistory, hours: u32, now: Timestamp) -> Self {
+        let window = ChartWindow::last_hours(hours, now);
+        let points = vec![ChartPoint::default(); POINTS as usize];
+        let total = CountSum::default();
+        let minute = CountSum::default();
+        let newest = StepGauges::default();
         let mut recent = Self {
             window,
             total,
@@ -94,8 +96,8 @@ impl Recent {
             now: newest,
             points,
         };
-        history.each(window.time(), &mut |at, step| {
-            let Some(point) = recent.points.get_mut(window.place(at)) else {
+        history.for_each_step(window.time_range(), &mut |at, step| {
+            let Some(point) = recent.points.get_mut(window.point_index(at)) else {
                 return;
             };
             if let Some(counts) = &step.counts {
@@ -106,7 +108,7 @@ impl Recent {
                 }
             }
             if let Some(gauges) = &step.gauges {
-                point.gauges = greatest(point.gauges, *gauges);
+                point.gauges = greatest_gauges(point.gauges, *gauges);
                 recent.now = *gauges;
             }
         });
@@ -114,7 +116,10 @@ impl Recent {
     }
 
     /// A value for each point of which the counts are known.
-    pub(crate) fn counted(&self, value: impl Fn(&Sum) -> Option<f64>) -> Vec<Option<f64>> {
+    pub(crate) fn count_values(
+        &self,
+        value: impl Fn(&CountSum) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
         self.points
             .iter()
             .map(|point| {
@@ -126,7 +131,10 @@ impl Recent {
     }
 
     /// The greatest value of a gauge at each point where it is known.
-    pub(crate) fn gauge(&self, value: impl Fn(&Gauges) -> Option<f64>) -> Vec<Option<f64>> {
+    pub(crate) fn gauge_values(
+        &self,
+        value: impl Fn(&StepGauges) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
         self.points
             .iter()
             .map(|point| value(&point.gauges))
@@ -134,8 +142,8 @@ impl Recent {
     }
 }
 
-impl Sum {
-    fn add(&mut self, counts: &Counts) {
+impl CountSum {
+    fn add(&mut self, counts: &StepCounts) {
         self.counts.add(counts);
         self.steps += 1;
     }
@@ -146,14 +154,14 @@ impl Sum {
     }
 
     /// A number of the counts for each second. `None` without a step.
-    pub(crate) fn rate(&self, count: u32) -> Option<f64> {
+    pub(crate) fn per_second(&self, count: u32) -> Option<f64> {
         self.is_known()
             .then(|| f64::from(count) / (f64::from(self.steps) * STEP.as_secs_f64()))
     }
 
     /// The share of sent events that endpoints accepted, in per cent. `None` without one.
     pub(crate) fn success_percent(&self) -> Option<f64> {
-        let Counts {
+        let StepCounts {
             delivered, failed, ..
         } = self.counts;
         let [delivered, failed] = [delivered, failed].map(f64::from);
@@ -162,21 +170,21 @@ impl Sum {
 }
 
 /// The greater of each gauge.
-fn greatest(one: Gauges, other: Gauges) -> Gauges {
-    let waiting = |one: Waiting, other: Waiting| Waiting {
+fn greatest_gauges(one: StepGauges, other: StepGauges) -> StepGauges {
+    let waiting = |one: WaitingGauge, other: WaitingGauge| WaitingGauge {
         due: one.due.max(other.due),
         later: one.later.max(other.later),
         held: one.held.max(other.held),
         is_partial: one.is_partial || other.is_partial,
     };
-    Gauges {
-        waiting: either(one.waiting, other.waiting, waiting),
+    StepGauges {
+        waiting: merge_options(one.waiting, other.waiting, waiting),
         down: one.down.max(other.down),
-        pressure: either(one.pressure, other.pressure, greatest_pressure),
+        pressure: merge_options(one.pressure, other.pressure, greatest_pressure),
     }
 }
 
-fn greatest_pressure(one: Pressure, other: Pressure) -> Pressure {
+fn greatest_pressure(one: PressureGauge, other: PressureGauge) -> PressureGauge {
     let level = one.level.max(other.level);
     let tarpit_ms = one.tarpit_ms.max(other.tarpit_ms);
     let higher = Resource::ALL.into_iter().filter_map(|resource| {
@@ -184,25 +192,25 @@ fn greatest_pressure(one: Pressure, other: Pressure) -> Pressure {
         let other = other.reading(resource);
         Some((
             resource,
-            either(one, other, |one, other| {
+            merge_options(one, other, |one, other| {
                 if one.value > other.value { one } else { other }
             })?,
         ))
     });
-    let most = Pressure::new(level, tarpit_ms);
+    let most = PressureGauge::new(level, tarpit_ms);
     higher.fold(most, |pressure, (resource, reading)| {
-        pressure.with(resource, reading)
+        pressure.with_reading(resource, reading)
     })
 }
 
-fn either<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
+fn merge_options<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(both(one, other)),
         (one, other) => one.or(other),
     }
 }
 
-fn millis(length: Duration) -> u64 {
+fn whole_millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
@@ -213,7 +221,7 @@ mod tests {
     #[test]
     fn a_window_ends_with_the_point_that_has_begun() {
         let check = |hours, now_ms: u64, from_ms: u64, end_ms: u64| {
-            let time = Window::last(hours, Timestamp::from_millis(now_ms)).time();
+            let time = ChartWindow::last_hours(hours, Timestamp::from_millis(now_ms)).time_range();
             assert_eq!(
                 (time.start.as_millis(), time.end.as_millis()),
                 (from_ms, end_ms)

@@ -10,9 +10,9 @@ use axum::response::Redirect;
 use axum::routing::{get, post};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 
-use crate::access::{self, Access};
+use crate::access::{self, VisitorAccess};
 use crate::assets;
-use crate::console::{Console, PATH};
+use crate::console::{ConsoleState, PATH};
 use crate::page;
 use crate::pages::{
     audit, dead_letters, edit_subscription, edit_topic, event, events, find, links,
@@ -21,7 +21,7 @@ use crate::pages::{
 };
 
 /// The routes of the console, for visitors that `access` lets in.
-pub fn router<S, C, E>(access: Arc<Access<S, C, E>>, console: Console) -> Router
+pub fn router<S, C, E>(access: Arc<VisitorAccess<S, C, E>>, console: ConsoleState) -> Router
 where
     S: ObjectStore + fmt::Debug + 'static,
     C: Clock,
@@ -34,21 +34,21 @@ where
         .with_state(Arc::clone(&access));
     let refresh = console.refresh;
     let pages = Router::new()
-        .route("/", get(overview::overview))
-        .route("/links", get(links::links))
-        .route("/pressure", get(pressure::pressure))
-        .route("/audit", get(audit::audit))
+        .route("/", get(overview::show_page))
+        .route("/links", get(links::show_page))
+        .route("/pressure", get(pressure::show_page))
+        .route("/audit", get(audit::show_page))
         .merge(topic_pages())
         .merge(event_routes())
         .merge(dead_letter_routes())
         .fallback(not_found)
         .with_state(Arc::new(console))
-        .layer(map_response_with_state(refresh, page::refreshing));
+        .layer(map_response_with_state(refresh, page::add_refresh));
     let guarded = doors
         .merge(pages)
-        .method_not_allowed_fallback(page_of_form)
-        .layer(from_fn_with_state(access, access::guard::<S, C, E>));
-    let open = Router::new().route("/assets/{file}", get(assets::asset));
+        .method_not_allowed_fallback(redirect_to_form_page)
+        .layer(from_fn_with_state(access, access::guard_pages::<S, C, E>));
+    let open = Router::new().route("/assets/{file}", get(assets::serve_file));
     let to_overview = get(|| async { Redirect::to(PATH) });
     Router::new()
         .route("/", to_overview.clone())
@@ -58,37 +58,40 @@ where
 
 /// Leads from an address that takes a form alone, such as after signing in again, to the page above
 /// it, which has the form.
-async fn page_of_form(OriginalUri(uri): OriginalUri) -> Redirect {
+async fn redirect_to_form_page(OriginalUri(uri): OriginalUri) -> Redirect {
     let above = uri.path().rsplit_once('/').map_or(PATH, |(above, _)| above);
     Redirect::to(if above.starts_with(PATH) { above } else { PATH })
 }
 
 /// The pages of topics and subscriptions.
-fn topic_pages() -> Router<Arc<Console>> {
+fn topic_pages() -> Router<Arc<ConsoleState>> {
     let subscription = Router::new()
-        .route("/", get(subscription::subscription))
+        .route("/", get(subscription::show_page))
         .route(
             "/edit",
-            get(edit_subscription::form).post(edit_subscription::send),
+            get(edit_subscription::show_form).post(edit_subscription::submit_form),
         )
-        .route("/test", post(subscription_actions::test))
+        .route("/test", post(subscription_actions::send_test_event))
         .route("/force", post(subscription_actions::force))
-        .route("/rotate-secret", post(subscription_actions::rotate))
+        .route("/rotate-secret", post(subscription_actions::rotate_secret))
         .route("/delete", post(subscription_actions::delete))
-        .route("/{action}", post(subscription_actions::act));
+        .route("/{action}", post(subscription_actions::change_state));
     Router::new()
-        .route("/topics", get(topics::topics))
-        .route("/topics/new", get(new_topic::form).post(new_topic::send))
-        .route("/topics/{topic}", get(topic::topic))
+        .route("/topics", get(topics::show_page))
+        .route(
+            "/topics/new",
+            get(new_topic::show_form).post(new_topic::submit_form),
+        )
+        .route("/topics/{topic}", get(topic::show_page))
         .route(
             "/topics/{topic}/edit",
-            get(edit_topic::form).post(edit_topic::send),
+            get(edit_topic::show_form).post(edit_topic::submit_form),
         )
-        .route("/topics/{topic}/delete", post(topic_actions::delete))
-        .route("/topics/{topic}/keys", post(topic_actions::keys))
+        .route("/topics/{topic}/delete", post(topic_actions::delete_topic))
+        .route("/topics/{topic}/keys", post(topic_actions::show_keys))
         .route(
             "/topics/{topic}/keys/{key}",
-            post(topic_actions::regenerate),
+            post(topic_actions::regenerate_key),
         )
         .route(
             "/topics/{topic}/keys/{key}/delete",
@@ -96,28 +99,28 @@ fn topic_pages() -> Router<Arc<Console>> {
         )
         .route(
             "/topics/{topic}/subscriptions/new",
-            get(new_subscription::form).post(new_subscription::send),
+            get(new_subscription::show_form).post(new_subscription::submit_form),
         )
         .nest("/topics/{topic}/subscriptions/{name}", subscription)
 }
 
-fn event_routes() -> Router<Arc<Console>> {
+fn event_routes() -> Router<Arc<ConsoleState>> {
     Router::new()
-        .route("/events", get(events::events))
-        .route("/find", get(find::find))
-        .route("/topics/{topic}/events/{id}", get(event::event))
-        .route("/topics/{topic}/event", get(event::event_by_query))
+        .route("/events", get(events::show_page))
+        .route("/find", get(find::show_page))
+        .route("/topics/{topic}/events/{id}", get(event::show_page))
+        .route("/topics/{topic}/event", get(event::show_page_by_query))
         .route("/topics/{topic}/resend", post(event::resend))
 }
 
-fn dead_letter_routes() -> Router<Arc<Console>> {
+fn dead_letter_routes() -> Router<Arc<ConsoleState>> {
     Router::new()
-        .route("/dead-letters", get(dead_letters::dead_letters))
-        .route("/dead-letters/record", get(dead_letters::record))
-        .route("/dead-letters/replay", post(dead_letters::replay))
+        .route("/dead-letters", get(dead_letters::show_list))
+        .route("/dead-letters/record", get(dead_letters::show_record))
+        .route("/dead-letters/replay", post(dead_letters::submit_replay))
         .route("/dead-letters/resolve", post(dead_letters::resolve))
         .route("/dead-letters/delete", post(dead_letters::delete))
-        .route("/replays", get(replays::replays))
-        .route("/replays/{id}", get(replays::replay))
+        .route("/replays", get(replays::show_list))
+        .route("/replays/{id}", get(replays::show_replay))
         .route("/replays/{id}/cancel", post(replays::cancel))
 }

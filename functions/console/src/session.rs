@@ -58,20 +58,20 @@ impl SessionKey {
     }
 
     /// The key as it is stored.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }
 
     /// A tag of the admin key, which tells whether it is still the one for which this key was made.
     pub(crate) fn admin_key_tag(&self, admin_key: &KeyDigest) -> String {
         URL_SAFE_NO_PAD.encode(
-            self.mac(ADMIN_KEY_DOMAIN, &admin_key.to_bytes())
+            self.domain_mac(ADMIN_KEY_DOMAIN, &admin_key.to_bytes())
                 .finalize()
                 .into_bytes(),
         )
     }
 
-    fn mac(&self, domain: &[u8], text: &[u8]) -> Hmac<Sha256> {
+    fn domain_mac(&self, domain: &[u8], text: &[u8]) -> Hmac<Sha256> {
         // HMAC takes keys of any length.
         let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of HMAC");
         mac.chain_update(domain).chain_update(text)
@@ -80,7 +80,7 @@ impl SessionKey {
 
 /// One browser's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Session {
+pub(crate) struct ConsoleSession {
     /// Whether its visitor has shown the admin key. Otherwise it only ties the form of the sign-in
     /// page to a browser.
     pub(crate) is_signed_in: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Session {
     id: [u8; ID_BYTES],
 }
 
-impl Session {
+impl ConsoleSession {
     /// A session that begins now.
     pub(crate) fn begin(is_signed_in: bool, now: Timestamp, entropy: &impl Entropy) -> Self {
         let mut id = [0; ID_BYTES];
@@ -105,7 +105,9 @@ impl Session {
     pub(crate) fn parse(text: &str, key: &SessionKey, now: Timestamp) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (head, signature) = bytes.split_at_checked(HEAD_BYTES)?;
-        key.mac(SESSION_DOMAIN, head).verify_slice(signature).ok()?;
+        key.domain_mac(SESSION_DOMAIN, head)
+            .verify_slice(signature)
+            .ok()?;
         let (kind, rest) = head.split_first()?;
         let (ends_at, id) = rest.split_first_chunk::<8>()?;
         let session = Self {
@@ -117,12 +119,15 @@ impl Session {
     }
 
     /// The cookie's value.
-    pub(crate) fn render(&self, key: &SessionKey) -> String {
+    pub(crate) fn cookie_value(&self, key: &SessionKey) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + MAC_BYTES);
         bytes.push(u8::from(self.is_signed_in));
         bytes.extend(self.ends_at.as_millis().to_be_bytes());
         bytes.extend(self.id);
-        let signature = key.mac(SESSION_DOMAIN, &bytes).finalize().into_bytes();
+        let signature = key
+            .domain_mac(SESSION_DOMAIN, &bytes)
+            .finalize()
+            .into_bytes();
         bytes.extend(signature);
         URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -139,7 +144,7 @@ impl Session {
     }
 
     fn form_mac(&self, key: &SessionKey) -> Hmac<Sha256> {
-        key.mac(FORM_DOMAIN, &self.id)
+        key.domain_mac(FORM_DOMAIN, &self.id)
     }
 }
 
@@ -155,8 +160,8 @@ mod tests {
         SessionKey::random(&SeededEntropy::new(seed))
     }
 
-    fn session(is_signed_in: bool) -> Session {
-        Session::begin(is_signed_in, NOW, &SeededEntropy::new(7))
+    fn session(is_signed_in: bool) -> ConsoleSession {
+        ConsoleSession::begin(is_signed_in, NOW, &SeededEntropy::new(7))
     }
 
     #[test]
@@ -164,40 +169,44 @@ mod tests {
         for (is_signed_in, length) in [(true, SIGNED_IN), (false, VISITING)] {
             let session = session(is_signed_in);
             let key = key(1);
-            let text = session.render(&key);
+            let text = session.cookie_value(&key);
             let last = NOW + length.checked_sub(Duration::from_millis(1)).unwrap();
-            assert_eq!(Session::parse(&text, &key, last), Some(session));
-            assert_eq!(Session::parse(&text, &key, NOW + length), None);
+            assert_eq!(ConsoleSession::parse(&text, &key, last), Some(session));
+            assert_eq!(ConsoleSession::parse(&text, &key, NOW + length), None);
         }
     }
 
     #[test]
     fn a_session_that_was_changed_or_signed_by_another_key_is_none() {
-        let text = session(false).render(&key(1));
-        assert_eq!(Session::parse(&text, &key(2), NOW), None);
+        let text = session(false).cookie_value(&key(1));
+        assert_eq!(ConsoleSession::parse(&text, &key(2), NOW), None);
         let signed = URL_SAFE_NO_PAD.decode(&text).unwrap();
         for at in 0..signed.len() {
             let mut changed = signed.clone();
             changed[at] ^= 1;
             assert_eq!(
-                Session::parse(&URL_SAFE_NO_PAD.encode(&changed), &key(1), NOW),
+                ConsoleSession::parse(&URL_SAFE_NO_PAD.encode(&changed), &key(1), NOW),
                 None,
                 "byte {at}"
             );
             let cut = URL_SAFE_NO_PAD.encode(&signed[..at]);
-            assert_eq!(Session::parse(&cut, &key(1), NOW), None, "{at} bytes");
+            assert_eq!(
+                ConsoleSession::parse(&cut, &key(1), NOW),
+                None,
+                "{at} bytes"
+            );
         }
-        assert_eq!(Session::parse("not base64!", &key(1), NOW), None);
+        assert_eq!(ConsoleSession::parse("not base64!", &key(1), NOW), None);
     }
 
     #[test]
     fn a_form_token_is_of_one_session_and_key() {
         let session = session(true);
-        let other = Session::begin(true, NOW, &SeededEntropy::new(8));
+        let other = ConsoleSession::begin(true, NOW, &SeededEntropy::new(8));
         let token = session.form_token(&key(1));
         assert!(session.is_form_token(&key(1), &token));
         assert!(!other.is_form_token(&key(1), &token) && !session.is_form_token(&key(2), &token));
         assert!(!session.is_form_token(&key(1), "") && !session.is_form_token(&key(1), "x"));
-        assert_ne!(token, session.render(&key(1)));
+        assert_ne!(token, session.cookie_value(&key(1)));
     }
 }

@@ -23,10 +23,10 @@ pub(crate) type SessionKeyError = UpdateError<Infallible>;
 
 /// The key of sessions, as one process knows it.
 #[derive(Debug, Default)]
-pub(crate) struct KnownKey(Mutex<Option<Known>>);
+pub(crate) struct CachedSessionKey(Mutex<Option<CachedKey>>);
 
 #[derive(Debug, Clone)]
-struct Known {
+struct CachedKey {
     key: SessionKey,
     read_at: Duration,
 }
@@ -39,20 +39,20 @@ pub(crate) struct KeyPorts<'a, S, C, E> {
     pub(crate) admin_key: &'a KeyDigest,
 }
 
-impl KnownKey {
+impl CachedSessionKey {
     /// The key, as this process knows it.
-    pub(crate) async fn key<S: ObjectStore, C: Clock, E: Entropy>(
+    pub(crate) async fn get_or_read<S: ObjectStore, C: Clock, E: Entropy>(
         &self,
         ports: &KeyPorts<'_, S, C, E>,
     ) -> Result<SessionKey, SessionKeyError> {
-        match self.known() {
+        match self.cached_key() {
             Some(key) => Ok(key),
-            None => self.read(ports).await,
+            None => self.read_or_make(ports).await,
         }
     }
 
     /// The key, if this process has read it.
-    pub(crate) fn known(&self) -> Option<SessionKey> {
+    pub(crate) fn cached_key(&self) -> Option<SessionKey> {
         self.0.lock().as_ref().map(|known| known.key.clone())
     }
 
@@ -67,7 +67,7 @@ impl KnownKey {
         if ports.clock.monotonic().saturating_sub(known.read_at) < READ_AGAIN_AFTER {
             return Ok(None);
         }
-        let key = self.read(ports).await?;
+        let key = self.read_or_make(ports).await?;
         Ok((key != known.key).then_some(key))
     }
 
@@ -78,38 +78,38 @@ impl KnownKey {
     ) -> Result<(), PortError> {
         let read_at = ports.clock.monotonic();
         let found = Box::pin(ports.state.get(CONSOLE_KEY)).await?;
-        if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
-            *self.0.lock() = Some(Known { key, read_at });
+        if let Some(key) = found.and_then(|object| usable_key(&object, ports.admin_key)) {
+            *self.0.lock() = Some(CachedKey { key, read_at });
         }
         Ok(())
     }
 
-    async fn read<S: ObjectStore, C: Clock, E: Entropy>(
+    async fn read_or_make<S: ObjectStore, C: Clock, E: Entropy>(
         &self,
         ports: &KeyPorts<'_, S, C, E>,
     ) -> Result<SessionKey, SessionKeyError> {
         let read_at = ports.clock.monotonic();
         let edit = |found: Option<StoredObject>| {
-            if let Some(key) = found.and_then(|object| usable(&object, ports.admin_key)) {
+            if let Some(key) = found.and_then(|object| usable_key(&object, ports.admin_key)) {
                 return Ok(ObjectEdit::Keep(key));
             }
             let key = SessionKey::random(ports.entropy);
             Ok(ObjectEdit::Write(
-                stored(&key, ports.admin_key).render(),
+                to_stored(&key, ports.admin_key).render(),
                 key,
             ))
         };
         let (key, is_new) = match Box::pin(update_object(ports.state, CONSOLE_KEY, edit)).await {
             Ok(updated) => (updated.answer, updated.etag.is_some()),
             Err(UpdateError::Read(error)) if error.kind == ErrorKind::Damaged => {
-                (replace(ports).await?, true)
+                (replace_damaged_key(ports).await?, true)
             }
             Err(error) => return Err(error),
         };
         if is_new {
             tracing::info!("a new key of console sessions was made; operators sign in again");
         }
-        *self.0.lock() = Some(Known {
+        *self.0.lock() = Some(CachedKey {
             key: key.clone(),
             read_at,
         });
@@ -118,11 +118,11 @@ impl KnownKey {
 }
 
 /// Replaces a key whose object is damaged, and is lost with it.
-async fn replace<S: ObjectStore, C, E: Entropy>(
+async fn replace_damaged_key<S: ObjectStore, C, E: Entropy>(
     ports: &KeyPorts<'_, S, C, E>,
 ) -> Result<SessionKey, SessionKeyError> {
     let key = SessionKey::random(ports.entropy);
-    let bytes = stored(&key, ports.admin_key).render();
+    let bytes = to_stored(&key, ports.admin_key).render();
     Box::pin(ports.state.put(CONSOLE_KEY, bytes, PutCondition::Always))
         .await
         .map_err(UpdateError::Write)?;
@@ -130,15 +130,15 @@ async fn replace<S: ObjectStore, C, E: Entropy>(
 }
 
 /// The stored key, if it can be read and was made for this admin key.
-fn usable(object: &StoredObject, admin_key: &KeyDigest) -> Option<SessionKey> {
+fn usable_key(object: &StoredObject, admin_key: &KeyDigest) -> Option<SessionKey> {
     let stored = ConsoleKey::parse(&object.bytes).ok()?;
     let key = SessionKey::parse(stored.key.expose())?;
     (key.admin_key_tag(admin_key) == stored.admin_key).then_some(key)
 }
 
-fn stored(key: &SessionKey, admin_key: &KeyDigest) -> ConsoleKey {
+fn to_stored(key: &SessionKey, admin_key: &KeyDigest) -> ConsoleKey {
     ConsoleKey {
-        key: Secret::new(key.text()),
+        key: Secret::new(key.to_text()),
         admin_key: key.admin_key_tag(admin_key),
     }
 }
@@ -185,28 +185,28 @@ mod tests {
         let world = World::new();
         let first = KeyDigest::for_key("the first");
         let second = KeyDigest::for_key("another");
-        let key = KnownKey::default()
-            .key(&world.ports(&first))
+        let key = CachedSessionKey::default()
+            .get_or_read(&world.ports(&first))
             .await
             .ok()
             .unwrap();
         assert!(
-            key == KnownKey::default()
-                .key(&world.ports(&first))
+            key == CachedSessionKey::default()
+                .get_or_read(&world.ports(&first))
                 .await
                 .ok()
                 .unwrap()
         );
-        let other = KnownKey::default()
-            .key(&world.ports(&second))
+        let other = CachedSessionKey::default()
+            .get_or_read(&world.ports(&second))
             .await
             .ok()
             .unwrap();
         assert!(key != other);
         assert!(
             other
-                == KnownKey::default()
-                    .key(&world.ports(&second))
+                == CachedSessionKey::default()
+                    .get_or_read(&world.ports(&second))
                     .await
                     .ok()
                     .unwrap()
@@ -218,7 +218,7 @@ mod tests {
         let world = World::new();
         let first = KeyDigest::for_key("the first");
         let second = KeyDigest::for_key("another");
-        let known = KnownKey::default();
+        let known = CachedSessionKey::default();
         assert!(
             known
                 .newer_key(&world.ports(&first))
@@ -227,10 +227,10 @@ mod tests {
                 .is_none(),
             "nothing is known yet"
         );
-        known.key(&world.ports(&first)).await.ok().unwrap();
+        known.get_or_read(&world.ports(&first)).await.ok().unwrap();
         world.store.delete(CONSOLE_KEY).await.unwrap();
-        let other = KnownKey::default()
-            .key(&world.ports(&first))
+        let other = CachedSessionKey::default()
+            .get_or_read(&world.ports(&first))
             .await
             .ok()
             .unwrap();
@@ -259,14 +259,14 @@ mod tests {
         let admin_key = KeyDigest::for_key("the first");
         for bad in ["", "{}", r#"{"v":1,"key":"short","adminKey":"x"}"#] {
             world.store.write(CONSOLE_KEY, bad);
-            let key = KnownKey::default()
-                .key(&world.ports(&admin_key))
+            let key = CachedSessionKey::default()
+                .get_or_read(&world.ports(&admin_key))
                 .await
                 .ok()
                 .unwrap();
             assert!(
-                key == KnownKey::default()
-                    .key(&world.ports(&admin_key))
+                key == CachedSessionKey::default()
+                    .get_or_read(&world.ports(&admin_key))
                     .await
                     .ok()
                     .unwrap(),

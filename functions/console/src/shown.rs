@@ -22,7 +22,7 @@ const BYTES_FOR_CHAR_MAX: usize = 3;
 
 /// A text from outside: escaped, in a direction of its own, and with characters that would hide or
 /// reorder others made visible.
-pub(crate) fn foreign(text: &str) -> Markup {
+pub(crate) fn foreign_text(text: &str) -> Markup {
     html! { bdi { (visible_text(text)) } }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn foreign(text: &str) -> Markup {
 pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
     match visible_cut(text, chars_max) {
         Some(cut) => html! { bdi { (cut) } span.cut title={ (text.len()) " bytes" } { "…" } },
-        None => foreign(text),
+        None => foreign_text(text),
     }
 }
 
@@ -63,7 +63,7 @@ fn size_shown(character: char) -> (usize, usize) {
 }
 
 /// A time, in UTC. The script writes it in the visitor's zone.
-pub(crate) fn time(at: Timestamp) -> Markup {
+pub(crate) fn time_tag(at: Timestamp) -> Markup {
     let iso = at.to_string();
     let text = iso.replace('T', " ");
     let text = text
@@ -95,7 +95,7 @@ mod tests {
     fn a_foreign_text_is_escaped_and_shows_what_it_hides() {
         let check = |text, expected: &str| {
             assert_eq!(
-                foreign(text).into_string(),
+                foreign_text(text).into_string(),
                 format!("<bdi>{expected}</bdi>")
             );
         };
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_time_is_whole_for_a_program_and_short_for_a_person() {
-        let shown = time(Timestamp::from_millis(1_700_000_000_123)).into_string();
+        let shown = time_tag(Timestamp::from_millis(1_700_000_000_123)).into_string();
         assert_eq!(
             shown,
             "<time datetime=\"2023-11-14T22:13:20.123Z\" title=\"2023-11-14 22:13:20 UTC\">\

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 /// A column and its heading.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Column {
+pub(crate) enum TableColumn {
     Text(&'static str),
     /// Numbers, aligned at their end. The cells are `td.number`.
     Number(&'static str),
@@ -14,22 +14,22 @@ pub(crate) enum Column {
 /// the keyboard too.
 pub(crate) fn table(
     label: &str,
-    columns: &[Column],
+    columns: &[TableColumn],
     rows: impl IntoIterator<Item = Markup>,
 ) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(label) {
             table {
-                thead { tr { @for column in columns { (heading(*column)) } } }
+                thead { tr { @for column in columns { (column_heading(*column)) } } }
                 tbody { @for row in rows { (row) } }
             }
         }
     }
 }
 
-fn heading(column: Column) -> Markup {
+fn column_heading(column: TableColumn) -> Markup {
     match column {
-        Column::Text(name) => html! { th scope="col" { (name) } },
-        Column::Number(name) => html! { th.number scope="col" { (name) } },
+        TableColumn::Text(name) => html! { th scope="col" { (name) } },
+        TableColumn::Number(name) => html! { th.number scope="col" { (name) } },
     }
 }

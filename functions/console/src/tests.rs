@@ -43,8 +43,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 use url::form_urlencoded;
 
-use crate::api::{Api, Target};
-use crate::{Access, Console, router};
+use crate::api::{ManageApi, RequestTarget};
+use crate::{ConsoleState, VisitorAccess, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) log: MemoryStore,
     pub(crate) endpoint: MemoryEndpoint,
     pub(crate) clock: ManualClock,
-    pub(crate) api: Api,
+    pub(crate) api: ManageApi,
     api_routes: axum::Router,
     router: axum::Router,
     host: &'static str,
@@ -64,7 +64,7 @@ pub(crate) struct World {
 
 /// A page as it came.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownPage {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) html: String,
@@ -114,11 +114,11 @@ impl World {
             work: BegunRequests::default(),
         };
         let api = unguarded_router(Arc::new(manage));
-        let access =
-            Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
-        let router = router(Arc::new(access), Console::new(api.clone()));
+        let access = VisitorAccess::new(state.clone(), clock.clone(), entropy, admin_key)
+            .slowing_wrong_keys();
+        let router = router(Arc::new(access), ConsoleState::new(api.clone()));
         let api_routes = api.clone();
-        let api = Api::new(api);
+        let api = ManageApi::new(api);
         let cookies = Mutex::default();
         Self {
             state,
@@ -135,16 +135,16 @@ impl World {
     }
 
     /// The same with another console, and with nobody signed in.
-    pub(crate) fn changed(self, change: impl FnOnce(Console, &Self) -> Console) -> Self {
+    pub(crate) fn changed(self, change: impl FnOnce(ConsoleState, &Self) -> ConsoleState) -> Self {
         let console = change(
-            Console {
+            ConsoleState {
                 api: self.api.clone(),
-                ..Console::new(axum::Router::new())
+                ..ConsoleState::new(axum::Router::new())
             },
             &self,
         );
         let admin_key = KeyDigest::for_key(ADMIN_KEY);
-        let access = Access::new(
+        let access = VisitorAccess::new(
             self.state.clone(),
             self.clock.clone(),
             SeededEntropy::new(2),
@@ -170,7 +170,7 @@ impl World {
                 }
             }
         };
-        self.changed(|_, _| Console::new(axum::Router::new().fallback(answer)))
+        self.changed(|_, _| ConsoleState::new(axum::Router::new().fallback(answer)))
     }
 
     /// An installation with a visitor who is signed in.
@@ -209,7 +209,7 @@ impl World {
     }
 
     /// Signs in with this key.
-    pub(crate) async fn sign_in(&self, key: &str) -> Shown {
+    pub(crate) async fn sign_in(&self, key: &str) -> ShownPage {
         let page = self.get("/console/sign-in").await;
         let fields = [("key", key)];
         let sent = self.send_form(&page, "/console/sign-in", &fields);
@@ -236,19 +236,24 @@ impl World {
     pub(crate) async fn put(&self, parts: &[&str], body: Value) {
         let put = self
             .api
-            .send::<Value>(Method::PUT, Target::new(parts), None, &body)
+            .send_json::<Value>(Method::PUT, RequestTarget::new(parts), None, &body)
             .await;
         put.unwrap();
     }
 
     /// Asks for a page.
-    pub(crate) async fn get(&self, url: &str) -> Shown {
+    pub(crate) async fn get(&self, url: &str) -> ShownPage {
         self.send(Request::get(url).body(Body::empty()).unwrap())
             .await
     }
 
     /// Looks at a page, fills in the form that is sent to `action`, and sends it.
-    pub(crate) async fn post(&self, page: &str, action: &str, fields: &[(&str, &str)]) -> Shown {
+    pub(crate) async fn post(
+        &self,
+        page: &str,
+        action: &str,
+        fields: &[(&str, &str)],
+    ) -> ShownPage {
         let shown = self.get(page).await;
         assert!(
             shown.html.contains(&format!("action=\"{action}\"")),
@@ -261,10 +266,10 @@ impl World {
     /// Sends a form with the token of a page.
     pub(crate) async fn send_form(
         &self,
-        page: &Shown,
+        page: &ShownPage,
         action: &str,
         fields: &[(&str, &str)],
-    ) -> Shown {
+    ) -> ShownPage {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("form", page.form_token())
             .extend_pairs(fields);
@@ -275,12 +280,16 @@ impl World {
     }
 
     /// Sends a request as the browser would, and keeps the cookies that come back.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Shown {
+    pub(crate) async fn send(&self, request: Request<Body>) -> ShownPage {
         self.send_to(self.host, request).await
     }
 
     /// Sends a request to another host of the same program.
-    pub(crate) async fn send_to(&self, host: &'static str, mut request: Request<Body>) -> Shown {
+    pub(crate) async fn send_to(
+        &self,
+        host: &'static str,
+        mut request: Request<Body>,
+    ) -> ShownPage {
         let cookies = self
             .cookies
             .lock()
@@ -298,7 +307,7 @@ impl World {
             self.keep(set.to_str().unwrap());
         }
         let html = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        Shown {
+        ShownPage {
             status: head.status.as_u16(),
             headers: head.headers,
             html,
@@ -321,7 +330,7 @@ impl World {
     }
 }
 
-impl Shown {
+impl ShownPage {
     /// The page that a redirect leads to.
     pub(crate) fn location(&self) -> &str {
         self.headers

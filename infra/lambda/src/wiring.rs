@@ -10,7 +10,7 @@ use http::Response;
 use posthaste_aws::lambda::BatchHandler;
 use posthaste_aws::queue::SqsSetup;
 use posthaste_aws::{AwsClients, QueueUrls, S3Store, SqsQueue};
-use posthaste_console::{Access, Console};
+use posthaste_console::{ConsoleState, VisitorAccess};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{LOG_OBJECT_BYTES_MAX, PublishUrls, REQUEST_BYTES_MAX};
@@ -151,7 +151,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3St
         (&environment.deliveries_queue_url, slow_url),
         LazyWebhooks::new(client.clone(), SystemClock),
     );
-    let access = Arc::new(Access::new(
+    let access = Arc::new(VisitorAccess::new(
         state.clone(),
         SystemClock,
         SystemEntropy,
@@ -184,7 +184,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3St
     if !environment.console {
         return posthaste_manage::router(manage);
     }
-    let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
+    let console = ConsoleState::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
         .with_dashboard(environment.dashboard_url.clone())
         .with_sender_headers(environment.settings.sender_headers.clone())
         .with_refresh(CONSOLE_REFRESH);

@@ -7,10 +7,10 @@ use http_body_util::{BodyExt, Limited};
 use maud::{Markup, html};
 use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
 
-use crate::asked::Fields;
+use crate::asked::FormFields;
 use crate::console::PATH;
-use crate::page::{FORM_TOKEN, Page};
-use crate::session::{Session, SessionKey};
+use crate::page::{ConsolePage, FORM_TOKEN};
+use crate::session::{ConsoleSession, SessionKey};
 
 /// The header by which a browser says whose page sent a request.
 /// <https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>
@@ -30,61 +30,68 @@ pub(super) const FORM_BYTES_MAX: usize = MANAGE_REQUEST_BYTES_MAX;
 const TEXT_ROWS: usize = 20;
 
 /// Reads the fields of a form.
-pub(super) async fn read(request: &mut Request, bytes_max: usize) -> Result<Fields, Page> {
+pub(super) async fn read_fields(
+    request: &mut Request,
+    bytes_max: usize,
+) -> Result<FormFields, ConsolePage> {
     let body: Body = std::mem::take(request.body_mut());
     let body = Limited::new(body, bytes_max)
         .collect()
         .await
-        .map_err(|_| too_large())?;
-    Fields::parse(&body.to_bytes()).ok_or_else(too_large)
+        .map_err(|_| too_large_page())?;
+    FormFields::parse(&body.to_bytes()).ok_or_else(too_large_page)
 }
 
 /// Whether a page of this session sent the form.
-pub(super) fn is_own(
+pub(super) fn is_own_form(
     headers: &HeaderMap,
-    fields: &Fields,
+    fields: &FormFields,
     key: &SessionKey,
-    session: &Session,
+    session: &ConsoleSession,
 ) -> bool {
-    site(headers).is_none_or(|site| site == "same-origin")
+    fetch_site(headers).is_none_or(|site| site == "same-origin")
         && session.is_form_token(key, fields.get(FORM_TOKEN))
 }
 
 /// Whether a page of another site led here. A browser sends no strict cookie then, so the visitor
 /// may be signed in.
 pub(super) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
-    site(headers).is_some_and(|site| site == "cross-site" || site == "same-site")
+    fetch_site(headers).is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
-fn site(headers: &HeaderMap) -> Option<&str> {
+fn fetch_site(headers: &HeaderMap) -> Option<&str> {
     headers.get(FETCH_SITE)?.to_str().ok()
 }
 
 /// The answer to a form of a session that has ended. It gives back what was typed.
-pub(super) fn signed_out(headers: &HeaderMap, fields: &Fields, sign_in: &str) -> Page {
+pub(super) fn signed_out_page(
+    headers: &HeaderMap,
+    fields: &FormFields,
+    sign_in: &str,
+) -> ConsolePage {
     let body = html! {
         p { "Your session has ended, and nothing was changed." }
         p { a.button.primary href=(sign_in) { "Sign in" } }
-        (typed(headers, fields))
+        (typed_text(headers, fields))
     };
-    Page::new("You are signed out", body).with_status(StatusCode::FORBIDDEN)
+    ConsolePage::new("You are signed out", body).with_status(StatusCode::FORBIDDEN)
 }
 
 /// The answer to a form that no page of this session sent. It gives back what was typed.
-pub(super) fn foreign(headers: &HeaderMap, fields: &Fields) -> Page {
+pub(super) fn expired_page(headers: &HeaderMap, fields: &FormFields) -> ConsolePage {
     let body = html! {
         p {
             "This form belongs to a session that has ended. Nothing was changed. Go back, reload the page \
              and send it again."
         }
         p { a href=(PATH) { "To the overview" } }
-        (typed(headers, fields))
+        (typed_text(headers, fields))
     };
-    Page::new("The form has expired", body).with_status(StatusCode::FORBIDDEN)
+    ConsolePage::new("The form has expired", body).with_status(StatusCode::FORBIDDEN)
 }
 
 /// The text that was typed, to copy. Another site's text is not shown.
-fn typed(headers: &HeaderMap, fields: &Fields) -> Markup {
+fn typed_text(headers: &HeaderMap, fields: &FormFields) -> Markup {
     let text = fields.get("text");
     html! {
         @if !text.is_empty() && !is_from_elsewhere(headers) {
@@ -94,7 +101,7 @@ fn typed(headers: &HeaderMap, fields: &Fields) -> Markup {
     }
 }
 
-fn too_large() -> Page {
+fn too_large_page() -> ConsolePage {
     let body = html! { p { "Nothing was changed: a form has at most 1 MiB and 1,000 fields." } };
-    Page::new("The form is too large", body).with_status(StatusCode::PAYLOAD_TOO_LARGE)
+    ConsolePage::new("The form is too large", body).with_status(StatusCode::PAYLOAD_TOO_LARGE)
 }

@@ -20,13 +20,13 @@ use posthaste_services::timeout;
 use url::form_urlencoded;
 
 use super::form;
-use super::visitors::Access;
-use crate::asked::Fields;
+use super::visitors::VisitorAccess;
+use crate::asked::FormFields;
 use crate::console::PATH;
 use crate::cookie;
-use crate::page::{Frame, Page};
-use crate::session::{Session, SessionKey};
-use crate::visit::{Mistake, OverTls, Visit};
+use crate::page::{ConsolePage, PageFrame};
+use crate::session::{ConsoleSession, SessionKey};
+use crate::visit::{OverTls, PageVisit, SignInMistake};
 
 /// Longest time for a request, which may make several calls of the API. On AWS the function has 30
 /// s.
@@ -42,13 +42,13 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A request's visitor.
-struct Visitor {
+struct ConsoleVisitor {
     key: SessionKey,
-    session: Option<Session>,
+    session: Option<ConsoleSession>,
     now: Timestamp,
 }
 
-impl Visitor {
+impl ConsoleVisitor {
     fn is_signed_in(&self) -> bool {
         self.session.is_some_and(|session| session.is_signed_in)
     }
@@ -56,8 +56,8 @@ impl Visitor {
 
 /// Lets signed-in visitors pass, sends others to the sign-in page, and refuses forms that did not
 /// come from a page of the same session. Every page gets its frame here.
-pub(crate) async fn guard<S, C, E>(
-    State(access): State<Arc<Access<S, C, E>>>,
+pub(crate) async fn guard_pages<S, C, E>(
+    State(access): State<Arc<VisitorAccess<S, C, E>>>,
     request: Request,
     next: Next,
 ) -> Response
@@ -70,35 +70,35 @@ where
     timeout(
         &access.clock,
         REQUEST_TIME_MAX,
-        answer(&access, request, next),
+        respond(&access, request, next),
     )
     .await
     .unwrap_or_else(|| {
         tracing::error!(path, "page of the console not answered in time");
-        framed(too_slow().into_response(), None)
+        framed_response(too_slow_page().into_response(), None)
     })
 }
 
-async fn answer<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &Access<S, C, E>,
+async fn respond<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &VisitorAccess<S, C, E>,
     request: Request,
     next: Next,
 ) -> Response {
     let now = access.clock.now();
-    let visitor = match access.session(request.headers(), now).await {
-        Ok((key, session)) => Visitor { key, session, now },
+    let visitor = match access.find_session(request.headers(), now).await {
+        Ok((key, session)) => ConsoleVisitor { key, session, now },
         Err(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "no key for console sessions"
             );
-            return framed(unavailable().into_response(), None);
+            return framed_response(unavailable_page().into_response(), None);
         }
     };
     if visitor.is_signed_in() || is_sign_in(&request) {
-        admit(access, visitor, request, next).await
+        admit_request(access, visitor, request, next).await
     } else {
-        framed(sent_away(access, request).await, None)
+        framed_response(send_to_sign_in(access, request).await, None)
     }
 }
 
@@ -107,32 +107,32 @@ fn is_sign_in(request: &Request) -> bool {
 }
 
 /// Lets a request pass, unless it has a form that no page of the session sent.
-async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &Access<S, C, E>,
-    visitor: Visitor,
+async fn admit_request<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &VisitorAccess<S, C, E>,
+    visitor: ConsoleVisitor,
     mut request: Request,
     next: Next,
 ) -> Response {
     let is_signed_in = visitor.is_signed_in();
-    let Visitor { key, session, now } = visitor;
+    let ConsoleVisitor { key, session, now } = visitor;
     let is_new = session.is_none();
-    let session = session.unwrap_or_else(|| Session::begin(false, now, &access.entropy));
-    let frame = is_signed_in.then(|| Frame {
+    let session = session.unwrap_or_else(|| ConsoleSession::begin(false, now, &access.entropy));
+    let frame = is_signed_in.then(|| PageFrame {
         form_token: session.form_token(&key),
     });
-    let form_mistake = match checked_form(&mut request, &key, &session).await {
+    let form_mistake = match check_form(&mut request, &key, &session).await {
         Ok(mistake) => mistake,
-        Err(page) => return framed(page.into_response(), frame.as_ref()),
+        Err(page) => return framed_response(page.into_response(), frame.as_ref()),
     };
     let is_over_tls = request.extensions().get::<OverTls>().is_some();
     let is_secure = is_over_tls || !cookie::is_plain_loopback(request.headers());
     if is_signed_in {
-        let caller = access.caller(&request);
+        let caller = access.audit_caller(&request);
         request.extensions_mut().insert(caller);
     }
-    let set = cookie::set(&session, &key, now, is_secure);
+    let set = cookie::set_header(&session, &key, now, is_secure);
     let form_token = session.form_token(&key);
-    request.extensions_mut().insert(Visit {
+    request.extensions_mut().insert(PageVisit {
         now,
         form_token,
         form_mistake,
@@ -144,16 +144,16 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
     if is_new {
         response.headers_mut().append(SET_COOKIE, set);
     }
-    framed(response, frame.as_ref())
+    framed_response(response, frame.as_ref())
 }
 
 /// Reads the form of a POST, for the handler. The sign-in page says itself what is wrong with its
 /// form.
-async fn checked_form(
+async fn check_form(
     request: &mut Request,
     key: &SessionKey,
-    session: &Session,
-) -> Result<Option<Mistake>, Page> {
+    session: &ConsoleSession,
+) -> Result<Option<SignInMistake>, ConsolePage> {
     if request.method() != Method::POST {
         return Ok(None);
     }
@@ -163,46 +163,46 @@ async fn checked_form(
     } else {
         form::FORM_BYTES_MAX
     };
-    let fields = form::read(request, bytes_max).await?;
-    let mistake = (!form::is_own(request.headers(), &fields, key, session)).then(|| {
-        let has_cookie = cookie::values(request.headers()).next().is_some();
+    let fields = form::read_fields(request, bytes_max).await?;
+    let mistake = (!form::is_own_form(request.headers(), &fields, key, session)).then(|| {
+        let has_cookie = cookie::session_values(request.headers()).next().is_some();
         if has_cookie {
-            Mistake::TooLate
+            SignInMistake::TooLate
         } else {
-            Mistake::NoCookie
+            SignInMistake::NoCookie
         }
     });
     if mistake.is_some() && !is_sign_in {
-        return Err(form::foreign(request.headers(), &fields));
+        return Err(form::expired_page(request.headers(), &fields));
     }
     request.extensions_mut().insert(fields);
     Ok(mistake)
 }
 
 /// The answer to a visitor who is not signed in.
-async fn sent_away<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &Access<S, C, E>,
+async fn send_to_sign_in<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &VisitorAccess<S, C, E>,
     mut request: Request,
 ) -> Response {
-    let asked = asked(&request);
+    let asked = requested_page(&request);
     if request.method() != Method::POST {
         if form::is_from_elsewhere(request.headers()) {
-            return ([(REFRESH, "0")], once_more(&asked)).into_response();
+            return ([(REFRESH, "0")], reload_page(&asked)).into_response();
         }
         return Redirect::to(&sign_in_url(&asked)).into_response();
     }
     let fields = match access.lost_forms.try_acquire() {
-        Ok(_place) => form::read(&mut request, form::LOST_BYTES_MAX)
+        Ok(_place) => form::read_fields(&mut request, form::LOST_BYTES_MAX)
             .await
             .unwrap_or_default(),
-        Err(_) => Fields::default(),
+        Err(_) => FormFields::default(),
     };
-    form::signed_out(request.headers(), &fields, &sign_in_url(&asked)).into_response()
+    form::signed_out_page(request.headers(), &fields, &sign_in_url(&asked)).into_response()
 }
 
 /// Puts the page of an answer into its frame, and adds what every answer carries.
-fn framed(mut response: Response, frame: Option<&Frame>) -> Response {
-    if let Some(page) = response.extensions_mut().remove::<Page>() {
+fn framed_response(mut response: Response, frame: Option<&PageFrame>) -> Response {
+    if let Some(page) = response.extensions_mut().remove::<ConsolePage>() {
         *response.body_mut() = Body::from(page.render(frame));
         response.headers_mut().insert(
             "content-type",
@@ -238,7 +238,7 @@ fn sign_in_url(asked: &str) -> String {
 }
 
 /// The page that was asked for.
-fn asked(request: &Request) -> String {
+fn requested_page(request: &Request) -> String {
     let uri = request
         .extensions()
         .get::<OriginalUri>()
@@ -249,21 +249,22 @@ fn asked(request: &Request) -> String {
 }
 
 /// The page where the state store fails.
-pub(super) fn unavailable() -> Page {
+pub(super) fn unavailable_page() -> ConsolePage {
     let body = html! { p { "The state store does not answer. Try again in a few seconds." } };
-    Page::new("The console cannot be shown", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
+    ConsolePage::new("The console cannot be shown", body)
+        .with_status(StatusCode::SERVICE_UNAVAILABLE)
 }
 
-fn too_slow() -> Page {
+fn too_slow_page() -> ConsolePage {
     let body = html! {
         p { "A store answers slowly. If you sent a form, look whether it was done before you send it again." }
     };
-    Page::new("The page took too long", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
+    ConsolePage::new("The page took too long", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// The page that asks for `path` again, now from this site.
-fn once_more(path: &str) -> Page {
-    Page::new(
+fn reload_page(path: &str) -> ConsolePage {
+    ConsolePage::new(
         "One moment",
         html! { p { a href=(path) { "To the page" } } },
     )

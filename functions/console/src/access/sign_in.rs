@@ -12,32 +12,35 @@ use posthaste_core::model::pasted::read_key;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::WrongKeyAnswer;
 
-use super::guard::unavailable;
-use super::visitors::Access;
-use crate::asked::{Fields, Query};
+use super::guard::unavailable_page;
+use super::visitors::VisitorAccess;
+use crate::asked::{FormFields, PageQuery};
 use crate::console::PATH;
 use crate::cookie;
 use crate::pages::sign_in::{self, SignInQuery};
-use crate::session::Session;
-use crate::visit::{Mistake, Visit};
+use crate::session::ConsoleSession;
+use crate::visit::{PageVisit, SignInMistake};
 
 /// Metric: sign-ins with a wrong key.
 const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";
 
 /// The sign-in page.
-pub(crate) async fn show_sign_in(visit: Visit, Query(query): Query<SignInQuery>) -> Response {
+pub(crate) async fn show_sign_in(
+    visit: PageVisit,
+    PageQuery(query): PageQuery<SignInQuery>,
+) -> Response {
     if visit.is_signed_in {
         return Redirect::to(query.next_page()).into_response();
     }
-    sign_in::page(&visit, &query, None).into_response()
+    sign_in::render_page(&visit, &query, None).into_response()
 }
 
 /// Signs a visitor in who shows the admin key.
 pub(crate) async fn sign_in<S, C, E>(
-    State(access): State<Arc<Access<S, C, E>>>,
-    visit: Visit,
+    State(access): State<Arc<VisitorAccess<S, C, E>>>,
+    visit: PageVisit,
     peer: Option<Extension<PeerAddress>>,
-    fields: Fields,
+    fields: FormFields,
 ) -> Response
 where
     S: ObjectStore + fmt::Debug + 'static,
@@ -52,46 +55,47 @@ where
         return Redirect::to(query.next_page()).into_response();
     }
     if let Some(mistake) = visit.form_mistake {
-        return sign_in::page(&visit, &query, Some(mistake)).into_response();
+        return sign_in::render_page(&visit, &query, Some(mistake)).into_response();
     }
     let key = match read_key(fields.get("key")) {
         Ok(key) => key,
         Err(error) => {
-            return sign_in::page(&visit, &query, Some(Mistake::NoKey(error))).into_response();
+            return sign_in::render_page(&visit, &query, Some(SignInMistake::NoKey(error)))
+                .into_response();
         }
     };
-    if !access.opens(key) {
+    if !access.is_admin_key(key) {
         metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
         if let Some(keys) = access.wrong_keys.count_wrong_key(&access.clock) {
             tracing::warn!(keys, "sign-in to the console with a wrong key");
             access.audit_refused_keys(peer, keys).await;
         }
         let mistake = access.slow_down().await;
-        return sign_in::page(&visit, &query, Some(mistake)).into_response();
+        return sign_in::render_page(&visit, &query, Some(mistake)).into_response();
     }
     if access.audit_sign_in(peer).await.is_err() {
-        return unavailable().into_response();
+        return unavailable_page().into_response();
     }
     tracing::info!("signed in to the console");
-    let session = Session::begin(true, visit.now, &access.entropy);
-    let cookie = cookie::set(&session, &visit.key, visit.now, visit.is_secure);
+    let session = ConsoleSession::begin(true, visit.now, &access.entropy);
+    let cookie = cookie::set_header(&session, &visit.key, visit.now, visit.is_secure);
     ([(SET_COOKIE, cookie)], Redirect::to(query.next_page())).into_response()
 }
 
-impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
+impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
     /// Waits before the answer to a wrong key, if there is a place to wait.
-    async fn slow_down(&self) -> Mistake {
+    async fn slow_down(&self) -> SignInMistake {
         match self.wrong_keys.slow_down(&self.clock).await {
-            WrongKeyAnswer::Wrong => Mistake::WrongKey,
-            WrongKeyAnswer::TooMany => Mistake::TooMany,
+            WrongKeyAnswer::Wrong => SignInMistake::WrongKey,
+            WrongKeyAnswer::TooMany => SignInMistake::TooMany,
         }
     }
 }
 
 /// Signs a visitor out.
-pub(crate) async fn sign_out(visit: Visit) -> Response {
+pub(crate) async fn sign_out(visit: PageVisit) -> Response {
     (
-        [(SET_COOKIE, cookie::removed(visit.is_secure))],
+        [(SET_COOKIE, cookie::removal_header(visit.is_secure))],
         Redirect::to(&format!("{PATH}/sign-in")),
     )
         .into_response()

@@ -14,31 +14,31 @@ use posthaste_services::audit::{begin_change, note_refused_keys};
 use tokio::sync::Semaphore;
 
 use crate::cookie;
-use crate::session::{Session, SessionKey};
-use crate::session_key::{KeyPorts, KnownKey, SessionKeyError};
+use crate::session::{ConsoleSession, SessionKey};
+use crate::session_key::{CachedSessionKey, KeyPorts, SessionKeyError};
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
 const LOST_FORMS_MAX: usize = 16;
 
 /// Checks visitors: those with the admin key get in.
 #[derive(Debug)]
-pub struct Access<S, C, E> {
+pub struct VisitorAccess<S, C, E> {
     /// The state bucket, which has the key of sessions.
     pub(super) state: S,
     pub(super) clock: C,
     pub(super) entropy: E,
     pub(super) admin_key: KeyDigest,
-    pub(super) session_key: KnownKey,
+    pub(super) session_key: CachedSessionKey,
     pub(super) wrong_keys: WrongKeys,
     /// The forms of sessions that have ended which may be read at once.
     pub(super) lost_forms: Semaphore,
 }
 
-impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
+impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
     /// Access with the admin key of this digest.
     pub fn new(state: S, clock: C, entropy: E, admin_key: KeyDigest) -> Self {
         let lost_forms = Semaphore::new(LOST_FORMS_MAX);
-        let session_key = KnownKey::default();
+        let session_key = CachedSessionKey::default();
         Self {
             state,
             clock,
@@ -75,9 +75,9 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     /// key of sessions. It asks nobody.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         let now = self.clock.now();
-        self.session_key.known().is_some_and(|key| {
-            cookie::signed_in(headers)
-                .filter_map(|it| Session::parse(&it, &key, now))
+        self.session_key.cached_key().is_some_and(|key| {
+            cookie::signed_in_values(headers)
+                .filter_map(|it| ConsoleSession::parse(&it, &key, now))
                 .any(|it| it.is_signed_in)
         })
     }
@@ -99,16 +99,17 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     }
 
     /// The key of sessions, and the session of a request if it has one.
-    pub(super) async fn session(
+    pub(super) async fn find_session(
         &self,
         headers: &HeaderMap,
         now: Timestamp,
-    ) -> Result<(SessionKey, Option<Session>), SessionKeyError> {
-        let key = self.session_key.key(&self.key_ports()).await?;
-        let found =
-            |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(&it, key, now));
+    ) -> Result<(SessionKey, Option<ConsoleSession>), SessionKeyError> {
+        let key = self.session_key.get_or_read(&self.key_ports()).await?;
+        let found = |key: &SessionKey| {
+            cookie::session_values(headers).find_map(|it| ConsoleSession::parse(&it, key, now))
+        };
         let session = found(&key);
-        if session.is_some() || cookie::values(headers).next().is_none() {
+        if session.is_some() || cookie::session_values(headers).next().is_none() {
             return Ok((key, session));
         }
         let newer = self.session_key.newer_key(&self.key_ports()).await?;
@@ -119,7 +120,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     }
 
     /// A visitor who is signed in, as the audit trail has it.
-    pub(super) fn caller(&self, request: &Request) -> AuditCaller {
+    pub(super) fn audit_caller(&self, request: &Request) -> AuditCaller {
         let peer = request.extensions().get::<PeerAddress>().copied();
         AuditCaller::with_admin_key(&self.admin_key, AuditDoor::Console, peer)
     }
@@ -145,7 +146,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
 
     /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so
     /// a key that is too short is refused here.
-    pub(super) fn opens(&self, offered: &str) -> bool {
+    pub(super) fn is_admin_key(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.matches_key(offered)
     }
 }

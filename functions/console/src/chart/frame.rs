@@ -12,7 +12,7 @@ pub(super) const BOTTOM: f64 = 124.0;
 
 /// How values are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ChartShape {
     /// A line from point to point.
     Line,
     /// A line that keeps its height until the next point.

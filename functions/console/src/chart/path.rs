@@ -2,27 +2,27 @@
 
 use std::fmt::Write;
 
-use super::frame::{BOTTOM, LEFT, RIGHT, Shape, TOP};
+use super::frame::{BOTTOM, ChartShape, LEFT, RIGHT, TOP};
 
 /// The share of its place that a bar takes.
 const BAR_SHARE: f64 = 0.8;
 
 /// The path of values over the whole width of the plot; empty if none is known.
-pub(super) fn of(shape: Shape, values: &[Option<f64>], top: f64) -> String {
+pub(super) fn for_values(shape: ChartShape, values: &[Option<f64>], top: f64) -> String {
     match shape {
-        Shape::Line => line(values, top),
-        Shape::Steps => steps(values, top),
-        Shape::Bars => bars(values, top),
+        ChartShape::Line => line_path(values, top),
+        ChartShape::Steps => step_path(values, top),
+        ChartShape::Bars => bar_path(values, top),
     }
 }
 
 /// The height of a value.
-pub(super) fn height(value: f64, top: f64) -> f64 {
+pub(super) fn y_position(value: f64, top: f64) -> f64 {
     BOTTOM - (BOTTOM - TOP) * (value / top).clamp(0.0, 1.0)
 }
 
 /// A number with one digit after the point, or none.
-pub(super) fn number(value: f64) -> String {
+pub(super) fn one_decimal(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0")
         .map_or_else(|| text.clone(), str::to_owned)
@@ -30,16 +30,16 @@ pub(super) fn number(value: f64) -> String {
 
 /// The points between gaps, each as a line without length, which is drawn as a dot. Bars are seen
 /// without.
-pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
+pub(super) fn dot_path(shape: ChartShape, values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
-    let width = width(values.len());
-    if shape == Shape::Bars {
+    let width = point_width(values.len());
+    if shape == ChartShape::Bars {
         return path;
     }
-    let heights = heights(values.iter().copied(), top);
-    for (at, x, y) in known(&heights, width / 2.0, width) {
-        if neighbours(&heights, at) == (None, None) {
-            put(&mut path, format_args!("M{} {y}h0", number(x)));
+    let heights = y_positions(values.iter().copied(), top);
+    for (at, x, y) in known_points(&heights, width / 2.0, width) {
+        if neighbour_positions(&heights, at) == (None, None) {
+            append_text(&mut path, format_args!("M{} {y}h0", one_decimal(x)));
         }
     }
     path
@@ -47,65 +47,65 @@ pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
 
 /// A line through the middles of the points' places. A point in the middle of others of its height
 /// is left out, and so is one between gaps.
-fn line(values: &[Option<f64>], top: f64) -> String {
+fn line_path(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
-    let width = width(values.len());
-    let heights = heights(values.iter().copied(), top);
-    for (at, x, y) in known(&heights, width / 2.0, width) {
-        match neighbours(&heights, at) {
+    let width = point_width(values.len());
+    let heights = y_positions(values.iter().copied(), top);
+    for (at, x, y) in known_points(&heights, width / 2.0, width) {
+        match neighbour_positions(&heights, at) {
             (None, None) => {}
-            (None, Some(_)) => put(&mut path, format_args!("M{} {y}", number(x))),
+            (None, Some(_)) => append_text(&mut path, format_args!("M{} {y}", one_decimal(x))),
             (Some(before), Some(after)) if before == y && after == y => {}
-            (Some(_), _) => put(&mut path, format_args!("L{} {y}", number(x))),
+            (Some(_), _) => append_text(&mut path, format_args!("L{} {y}", one_decimal(x))),
         }
     }
     path
 }
 
 /// A line over the whole place of each point.
-fn steps(values: &[Option<f64>], top: f64) -> String {
+fn step_path(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
-    let width = width(values.len());
-    let heights = heights(values.iter().copied(), top);
-    for (at, x, y) in known(&heights, 0.0, width) {
-        let (before, after) = neighbours(&heights, at);
+    let width = point_width(values.len());
+    let heights = y_positions(values.iter().copied(), top);
+    for (at, x, y) in known_points(&heights, 0.0, width) {
+        let (before, after) = neighbour_positions(&heights, at);
         match before {
-            None => put(&mut path, format_args!("M{} {y}", number(x))),
+            None => append_text(&mut path, format_args!("M{} {y}", one_decimal(x))),
             Some(before) if before == y => {}
-            Some(_) => put(&mut path, format_args!("V{y}")),
+            Some(_) => append_text(&mut path, format_args!("V{y}")),
         }
         if after != Some(y) {
-            put(&mut path, format_args!("H{}", number(x + width)));
+            append_text(&mut path, format_args!("H{}", one_decimal(x + width)));
         }
     }
     path
 }
 
-fn bars(values: &[Option<f64>], top: f64) -> String {
+fn bar_path(values: &[Option<f64>], top: f64) -> String {
     let mut path = String::new();
-    let width = width(values.len());
-    let heights = heights(
+    let width = point_width(values.len());
+    let heights = y_positions(
         values
             .iter()
             .map(|value| value.filter(|value| *value > 0.0)),
         top,
     );
-    for (_, x, y) in known(&heights, 0.0, width) {
-        put(
+    for (_, x, y) in known_points(&heights, 0.0, width) {
+        append_text(
             &mut path,
             format_args!(
                 "M{} {BOTTOM}V{y}h{}V{BOTTOM}z",
-                number(x),
-                number(width * BAR_SHARE)
+                one_decimal(x),
+                one_decimal(width * BAR_SHARE)
             ),
         );
     }
     path
 }
 
-fn heights(values: impl Iterator<Item = Option<f64>>, top: f64) -> Vec<Option<String>> {
+fn y_positions(values: impl Iterator<Item = Option<f64>>, top: f64) -> Vec<Option<String>> {
     values
-        .map(|value| value.map(|value| number(height(value, top))))
+        .map(|value| value.map(|value| one_decimal(y_position(value, top))))
         .collect()
 }
 
@@ -114,12 +114,12 @@ fn heights(values: impl Iterator<Item = Option<f64>>, top: f64) -> Vec<Option<St
     clippy::cast_precision_loss,
     reason = "a chart has some hundred points"
 )]
-fn width(points: usize) -> f64 {
+fn point_width(points: usize) -> f64 {
     (RIGHT - LEFT) / points.max(1) as f64
 }
 
 /// The heights that are known, each with its number and its place from the left.
-fn known(
+fn known_points(
     heights: &[Option<String>],
     first: f64,
     width: f64,
@@ -133,12 +133,12 @@ fn known(
 }
 
 /// The heights before and after a point.
-fn neighbours(heights: &[Option<String>], at: usize) -> (Option<&str>, Option<&str>) {
+fn neighbour_positions(heights: &[Option<String>], at: usize) -> (Option<&str>, Option<&str>) {
     let height = |at: Option<usize>| heights.get(at?)?.as_deref();
     (height(at.checked_sub(1)), height(at.checked_add(1)))
 }
 
-fn put(path: &mut String, text: std::fmt::Arguments<'_>) {
+fn append_text(path: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a text cannot fail.
     let _ = path.write_fmt(text);
 }

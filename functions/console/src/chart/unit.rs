@@ -4,7 +4,7 @@ use crate::shown::number;
 
 /// The unit of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ChartUnit {
     /// A number of things.
     Count,
     /// A number for each second.
@@ -25,21 +25,21 @@ const MILLIS_TOP_MIN: f64 = 10.0;
 /// The greatest share with one digit after the point that is not the whole.
 const PERCENT_BELOW_WHOLE: f64 = 99.9;
 
-impl Unit {
+impl ChartUnit {
     /// A value as it is written.
-    pub(crate) fn text(self, value: f64) -> String {
+    pub(crate) fn format_value(self, value: f64) -> String {
         match self {
-            Self::Count => short(value),
-            Self::PerSecond => format!("{}/s", short(value)),
-            Self::Millis => duration(value),
-            Self::Seconds => format!("{} s", short(value)),
-            Self::Percent => format!("{} %", short(share(value))),
-            Self::Level => level(value).to_owned(),
+            Self::Count => three_digits(value),
+            Self::PerSecond => format!("{}/s", three_digits(value)),
+            Self::Millis => format_millis(value),
+            Self::Seconds => format!("{} s", three_digits(value)),
+            Self::Percent => format!("{} %", three_digits(shown_percent(value))),
+            Self::Level => level_name(value).to_owned(),
         }
     }
 
     /// The end of an axis on which this value has room.
-    pub(super) fn top(self, most: f64) -> f64 {
+    pub(super) fn axis_top(self, most: f64) -> f64 {
         match self {
             Self::Percent => 100.0,
             Self::Level => 2.0,
@@ -63,9 +63,9 @@ fn round_up(value: f64) -> f64 {
 }
 
 /// A value with about three digits.
-fn short(value: f64) -> String {
+fn three_digits(value: f64) -> String {
     if value >= 100.0 || value.fract() == 0.0 {
-        return number(whole(value));
+        return number(round_to_u64(value));
     }
     let text = if value >= 10.0 {
         format!("{value:.1}")
@@ -76,7 +76,7 @@ fn short(value: f64) -> String {
 }
 
 /// A share that is not whole, at most the greatest that is written as less than the whole.
-const fn share(percent: f64) -> f64 {
+const fn shown_percent(percent: f64) -> f64 {
     if percent < 100.0 {
         percent.min(PERCENT_BELOW_WHOLE)
     } else {
@@ -85,11 +85,11 @@ const fn share(percent: f64) -> f64 {
 }
 
 /// A length of time, given in milliseconds.
-fn duration(ms: f64) -> String {
+fn format_millis(ms: f64) -> String {
     if ms < 1_000.0 {
-        format!("{} ms", short(ms))
+        format!("{} ms", three_digits(ms))
     } else {
-        format!("{} s", short(ms / 1_000.0))
+        format!("{} s", three_digits(ms / 1_000.0))
     }
 }
 
@@ -98,12 +98,12 @@ fn duration(ms: f64) -> String {
     clippy::cast_sign_loss,
     reason = "a float becomes the nearest number of the type"
 )]
-fn whole(value: f64) -> u64 {
+fn round_to_u64(value: f64) -> u64 {
     value.round() as u64
 }
 
-fn level(value: f64) -> &'static str {
-    match whole(value) {
+fn level_name(value: f64) -> &'static str {
+    match round_to_u64(value) {
         0 => "normal",
         1 => "medium",
         _ => "high",
@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn values_are_written_with_about_three_digits() {
-        let check = |unit: Unit, value, expected| assert_eq!(unit.text(value), expected);
+        let check =
+            |unit: ChartUnit, value, expected| assert_eq!(unit.format_value(value), expected);
         for (value, text) in [
             (0.0, "0"),
             (0.123, "0.12"),
@@ -124,29 +125,29 @@ mod tests {
             (12.34, "12.3"),
             (1234.5, "1,235"),
         ] {
-            check(Unit::Count, value, text);
+            check(ChartUnit::Count, value, text);
         }
-        check(Unit::PerSecond, 3.0, "3/s");
-        check(Unit::Millis, 12.0, "12 ms");
-        check(Unit::Millis, 55_000.0, "55 s");
+        check(ChartUnit::PerSecond, 3.0, "3/s");
+        check(ChartUnit::Millis, 12.0, "12 ms");
+        check(ChartUnit::Millis, 55_000.0, "55 s");
         for (percent, text) in [
             (99.94, "99.9 %"),
             (99.954, "99.9 %"),
             (99.9999, "99.9 %"),
             (100.0, "100 %"),
         ] {
-            check(Unit::Percent, percent, text);
+            check(ChartUnit::Percent, percent, text);
         }
-        check(Unit::Percent, 0.004, "0 %");
+        check(ChartUnit::Percent, 0.004, "0 %");
         for (level, word) in [(0.0, "normal"), (1.0, "medium"), (2.0, "high")] {
-            check(Unit::Level, level, word);
+            check(ChartUnit::Level, level, word);
         }
     }
 
     #[test]
     fn an_axis_ends_at_a_round_number_above_its_values() {
-        let check = |unit: Unit, most, expected: f64| {
-            assert_eq!(unit.top(most).to_bits(), expected.to_bits());
+        let check = |unit: ChartUnit, most, expected: f64| {
+            assert_eq!(unit.axis_top(most).to_bits(), expected.to_bits());
         };
         for (most, top) in [
             (0.0, 1.0),
@@ -156,11 +157,11 @@ mod tests {
             (4.1, 5.0),
             (51.0, 100.0),
         ] {
-            check(Unit::Count, most, top);
+            check(ChartUnit::Count, most, top);
         }
-        check(Unit::Millis, 0.3, 10.0);
-        check(Unit::Millis, 10_001.0, 20_000.0);
-        check(Unit::Percent, 3.0, 100.0);
-        check(Unit::Level, 0.0, 2.0);
+        check(ChartUnit::Millis, 0.3, 10.0);
+        check(ChartUnit::Millis, 10_001.0, 20_000.0);
+        check(ChartUnit::Percent, 3.0, 100.0);
+        check(ChartUnit::Level, 0.0, 2.0);
     }
 }

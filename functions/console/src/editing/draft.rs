@@ -7,9 +7,9 @@ use maud::html;
 use posthaste_core::api::problem::ApiProblem;
 use posthaste_yaml::{TextMistake, value_mistake};
 
-use crate::api::Refusal;
-use crate::asked::Fields;
-use crate::page::Page;
+use crate::api::ApiRefusal;
+use crate::asked::FormFields;
+use crate::page::ConsolePage;
 use crate::shown::number;
 
 /// Longest text of settings, in bytes: enough for those of any subscription.
@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The step of editing that a form asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum EditStep {
     /// Show the form again.
     Edit,
     /// Show the mistakes, or else what saving would change.
@@ -28,7 +28,7 @@ pub(crate) enum Step {
 
 /// A text that is edited.
 #[derive(Debug, Clone)]
-pub(crate) struct Draft {
+pub(crate) struct SettingsDraft {
     /// The settings as YAML.
     pub(crate) text: String,
     /// The version of the settings that the text began as, or that it was last compared with.
@@ -38,8 +38,8 @@ pub(crate) struct Draft {
     pub(crate) name: String,
 }
 
-impl Step {
-    pub(crate) fn of(fields: &Fields) -> Self {
+impl EditStep {
+    pub(crate) fn from_form(fields: &FormFields) -> Self {
         match fields.get("step") {
             "save" => Self::Save,
             "edit" => Self::Edit,
@@ -48,20 +48,20 @@ impl Step {
     }
 }
 
-impl Draft {
+impl SettingsDraft {
     /// Reads the draft from a form. Fails if it is longer than the editor allows.
-    pub(crate) fn of(fields: &Fields) -> Result<Self, Page> {
+    pub(crate) fn from_form(fields: &FormFields) -> Result<Self, ConsolePage> {
         let draft = Self {
             text: fields.get("text").replace("\r\n", "\n"),
             version: fields.get("version").to_owned(),
             name: fields.get("name").trim().to_owned(),
         };
-        draft.checked("Nothing was saved. Go back in your browser to find your text.")
+        draft.check_length("Nothing was saved. Go back in your browser to find your text.")
     }
 
     /// The draft, if it is not longer than the editor allows. Otherwise the page of the error shows
     /// `advice`.
-    pub(crate) fn checked(self, advice: &str) -> Result<Self, Page> {
+    pub(crate) fn check_length(self, advice: &str) -> Result<Self, ConsolePage> {
         if self.text.len() <= TEXT_BYTES_MAX {
             return Ok(self);
         }
@@ -72,40 +72,41 @@ impl Draft {
             }
             p { (advice) }
         };
-        Err(Page::new("The settings are too long", body).with_status(StatusCode::PAYLOAD_TOO_LARGE))
+        Err(ConsolePage::new("The settings are too long", body)
+            .with_status(StatusCode::PAYLOAD_TOO_LARGE))
     }
 
     /// The mistakes of a problem, each with its place in the text. `within` is the beginning of
     /// members in the problem that the text does not have.
-    pub(crate) fn mistakes_of(&self, problem: &ApiProblem, within: &str) -> Vec<TextMistake> {
+    pub(crate) fn problem_mistakes(&self, problem: &ApiProblem, within: &str) -> Vec<TextMistake> {
         let member = problem.member.as_deref().unwrap_or_default();
         let member = member.strip_prefix(within).unwrap_or(member);
-        vec![self.mistake(member, problem.detail.as_deref().unwrap_or_default())]
+        vec![self.locate_mistake(member, problem.detail.as_deref().unwrap_or_default())]
     }
 
     /// The mistakes that the API found.
-    pub(crate) fn mistakes_found(&self, refusal: &Refusal) -> Vec<TextMistake> {
+    pub(crate) fn refusal_mistakes(&self, refusal: &ApiRefusal) -> Vec<TextMistake> {
         if refusal.errors.is_empty() {
             let text = refusal.detail.as_deref().unwrap_or(&refusal.title);
-            return vec![self.mistake(refusal.member.as_deref().unwrap_or_default(), text)];
+            return vec![self.locate_mistake(refusal.member.as_deref().unwrap_or_default(), text)];
         }
         refusal
             .errors
             .iter()
-            .map(|error| self.mistake(&error.member, &error.detail))
+            .map(|error| self.locate_mistake(&error.member, &error.detail))
             .collect()
     }
 
-    fn mistake(&self, member: &str, text: &str) -> TextMistake {
+    fn locate_mistake(&self, member: &str, text: &str) -> TextMistake {
         if member.is_empty() {
-            return mistake_in(member, text);
+            return unplaced_mistake(member, text);
         }
         value_mistake(self.text.as_bytes(), member.to_owned(), text.to_owned())
     }
 }
 
 /// A mistake without a place.
-pub(crate) fn mistake_in(member: &str, text: impl Display) -> TextMistake {
+pub(crate) fn unplaced_mistake(member: &str, text: impl Display) -> TextMistake {
     TextMistake {
         place: None,
         member: member.to_owned(),

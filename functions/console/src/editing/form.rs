@@ -5,11 +5,11 @@ use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
 use posthaste_yaml::TextMistake;
 
-use super::draft::Draft;
+use super::draft::SettingsDraft;
 use super::report;
-use crate::api::Refusal;
-use crate::page::{Page, Section, form_token, problem};
-use crate::visit::Visit;
+use crate::api::ApiRefusal;
+use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
+use crate::visit::PageVisit;
 
 /// Fewest rows of the field.
 const ROWS_MIN: usize = 12;
@@ -19,8 +19,8 @@ const ROWS_MAX: usize = 40;
 
 /// The form that sends a draft, and its pages.
 #[derive(Debug, Clone)]
-pub(crate) struct Editor<'a> {
-    pub(crate) visit: &'a Visit,
+pub(crate) struct DraftEditor<'a> {
+    pub(crate) visit: &'a PageVisit,
     /// Heading of its pages.
     pub(crate) title: String,
     /// The page that it is sent to, which is the one that it is on.
@@ -29,35 +29,35 @@ pub(crate) struct Editor<'a> {
     pub(crate) back: String,
     /// The fields before the text.
     pub(crate) first: Markup,
-    pub(crate) draft: &'a Draft,
+    pub(crate) draft: &'a SettingsDraft,
 }
 
-impl Editor<'_> {
+impl DraftEditor<'_> {
     /// The page with the form and the mistakes of the draft.
-    pub(crate) fn form_page(&self, mistakes: &[TextMistake]) -> Page {
+    pub(crate) fn form_page(&self, mistakes: &[TextMistake]) -> ConsolePage {
         let status = if mistakes.is_empty() {
             StatusCode::OK
         } else {
             StatusCode::BAD_REQUEST
         };
-        self.noted_page(&report::mistakes(mistakes))
+        self.noted_page(&report::mistake_list(mistakes))
             .with_status(status)
     }
 
     /// The page with the form after the API did not answer what the draft is compared with.
-    pub(crate) fn unread_page(&self, refusal: &Refusal) -> Page {
-        let note = html! { (problem(refusal)) p { "Nothing was saved. Your text is below." } };
-        self.noted_page(&note).with_status(refusal.status())
+    pub(crate) fn unread_page(&self, refusal: &ApiRefusal) -> ConsolePage {
+        let note = html! { (problem_box(refusal)) p { "Nothing was saved. Your text is below." } };
+        self.noted_page(&note).with_status(refusal.status_code())
     }
 
     /// The page with the form after the API did not save the draft.
-    pub(crate) fn unsaved_page(&self, refusal: &Refusal) -> Page {
-        self.noted_page(&report::unsaved(self.draft, refusal, &self.back))
-            .with_status(refusal.status())
+    pub(crate) fn unsaved_page(&self, refusal: &ApiRefusal) -> ConsolePage {
+        self.noted_page(&report::unsaved_note(self.draft, refusal, &self.back))
+            .with_status(refusal.status_code())
     }
 
-    fn noted_page(&self, note: &Markup) -> Page {
-        self.page(html! {
+    fn noted_page(&self, note: &Markup) -> ConsolePage {
+        self.titled_page(html! {
             (note)
             form method="post" action=(self.action) {
                 (form_token(&self.visit.form_token))
@@ -79,22 +79,22 @@ impl Editor<'_> {
         what: &str,
         present: &str,
         changes: &[MemberChange],
-    ) -> Page {
+    ) -> ConsolePage {
         let is_changed = self.draft.version != present;
-        let compared = Draft {
+        let compared = SettingsDraft {
             version: present.to_owned(),
             ..self.draft.clone()
         };
         let body = html! {
-            @if is_changed { (report::changed_meanwhile(what)) }
-            (report::difference(changes))
+            @if is_changed { (report::changed_meanwhile_note(what)) }
+            (report::change_table(changes))
         };
         let status = if is_changed {
             StatusCode::CONFLICT
         } else {
             StatusCode::OK
         };
-        Editor {
+        DraftEditor {
             draft: &compared,
             ..self.clone()
         }
@@ -103,13 +103,13 @@ impl Editor<'_> {
     }
 
     /// The page with buttons that save what it shows, or go back to the form.
-    pub(crate) fn decision_page(&self, shown: &Markup) -> Page {
-        let Draft {
+    pub(crate) fn decision_page(&self, shown: &Markup) -> ConsolePage {
+        let SettingsDraft {
             text,
             version,
             name,
         } = self.draft;
-        self.page(html! {
+        self.titled_page(html! {
             (shown)
             form method="post" action=(self.action) {
                 (form_token(&self.visit.form_token))
@@ -125,8 +125,8 @@ impl Editor<'_> {
         })
     }
 
-    fn page(&self, body: Markup) -> Page {
-        Page::new(self.title.as_str(), body).of(Section::Topics)
+    fn titled_page(&self, body: Markup) -> ConsolePage {
+        ConsolePage::new(self.title.as_str(), body).in_section(MenuSection::Topics)
     }
 }
 

@@ -4,22 +4,22 @@ use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
 use posthaste_yaml::{TextMistake, TextPlace};
 
-use super::draft::Draft;
-use crate::api::Refusal;
+use super::draft::SettingsDraft;
+use crate::api::ApiRefusal;
 use crate::doubt;
-use crate::page::problem;
+use crate::page::problem_box;
 use crate::shown::foreign_cut;
-use crate::table::Column::{self, Text};
+use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 1] = [Text("What changes")];
+const COLUMNS: [TableColumn; 1] = [Text("What changes")];
 
 /// Most characters of one line of a difference.
 const LINE_CHARS_MAX: usize = 2_000;
 
 /// The mistakes of a draft, each with its place.
-pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
+pub(crate) fn mistake_list(mistakes: &[TextMistake]) -> Markup {
     html! {
         @if !mistakes.is_empty() {
             div.problem role="alert" tabindex="-1" autofocus {
@@ -27,7 +27,7 @@ pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
                     @if mistakes.len() == 1 { "There is a mistake:" }
                     @else { "There are " (mistakes.len()) " mistakes:" }
                 }
-                ul { @for mistake in mistakes { li { (line(mistake)) } } }
+                ul { @for mistake in mistakes { li { (mistake_line(mistake)) } } }
             }
         }
     }
@@ -35,17 +35,17 @@ pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
 
 /// The mistakes that the API found in a draft, or its failure to save it. `page` shows what is
 /// saved.
-pub(crate) fn unsaved(draft: &Draft, refusal: &Refusal, page: &str) -> Markup {
+pub(crate) fn unsaved_note(draft: &SettingsDraft, refusal: &ApiRefusal, page: &str) -> Markup {
     if !refusal.is_uncertain() {
-        return mistakes(&draft.mistakes_found(refusal));
+        return mistake_list(&draft.refusal_mistakes(refusal));
     }
     html! {
-        (problem(refusal))
-        (doubt::hint(refusal, "this was saved", page, "what is there now"))
+        (problem_box(refusal))
+        (doubt::uncertainty_hint(refusal, "this was saved", page, "what is there now"))
     }
 }
 
-fn line(mistake: &TextMistake) -> Markup {
+fn mistake_line(mistake: &TextMistake) -> Markup {
     html! {
         @if let Some(TextPlace { line, column }) = mistake.place { "line " (line) ", column " (column) ": " }
         @if !mistake.member.is_empty() { code { (foreign_cut(&mistake.member, LINE_CHARS_MAX)) } ": " }
@@ -54,24 +54,24 @@ fn line(mistake: &TextMistake) -> Markup {
 }
 
 /// What saving would change.
-pub(super) fn difference(changes: &[MemberChange]) -> Markup {
+pub(super) fn change_table(changes: &[MemberChange]) -> Markup {
     html! {
         @if changes.is_empty() {
             p.empty {
                 "No visible change. Secret values are hidden here; a new one is still saved."
             }
         } @else {
-            (table("What changes", &COLUMNS, changes.iter().map(row)))
+            (table("What changes", &COLUMNS, changes.iter().map(change_row)))
         }
     }
 }
 
-fn row(change: &MemberChange) -> Markup {
+fn change_row(change: &MemberChange) -> Markup {
     html! { tr { td { (foreign_cut(&change.to_string(), LINE_CHARS_MAX)) } } }
 }
 
 /// Says that what is edited was changed meanwhile.
-pub(super) fn changed_meanwhile(what: &str) -> Markup {
+pub(super) fn changed_meanwhile_note(what: &str) -> Markup {
     html! {
         div.problem role="alert" {
             p {

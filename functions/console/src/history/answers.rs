@@ -16,35 +16,35 @@ const LAST_BOUND: i32 = 48;
 
 /// Counts of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answers([u32; ANSWER_BUCKETS]);
+pub struct ResponseTimes([u32; ANSWER_BUCKETS]);
 
-impl Default for Answers {
+impl Default for ResponseTimes {
     fn default() -> Self {
         Self([0; ANSWER_BUCKETS])
     }
 }
 
-impl From<[u32; ANSWER_BUCKETS]> for Answers {
+impl From<[u32; ANSWER_BUCKETS]> for ResponseTimes {
     fn from(counts: [u32; ANSWER_BUCKETS]) -> Self {
         Self(counts)
     }
 }
 
-impl Answers {
+impl ResponseTimes {
     /// The bucket of a duration.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a float becomes the nearest number of the type, and what is not a number becomes 0"
     )]
-    pub fn bucket(duration_ms: f64) -> usize {
+    pub fn bucket_index(duration_ms: f64) -> usize {
         let place = ((duration_ms / FIRST_MS).log10() * PER_DECADE).ceil();
         (place.max(0.0) as usize).min(ANSWER_BUCKETS - 1)
     }
 
     /// Counts one more of this duration.
-    pub fn note(&mut self, duration_ms: f64) {
-        let count = &mut self.0[Self::bucket(duration_ms)];
+    pub fn record_duration(&mut self, duration_ms: f64) {
+        let count = &mut self.0[Self::bucket_index(duration_ms)];
         *count = count.saturating_add(1);
     }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_duration_is_in_the_bucket_that_ends_at_it_or_above() {
-        let check = |ms, expected| assert_eq!(Answers::bucket(ms), expected, "{ms} ms");
+        let check = |ms, expected| assert_eq!(ResponseTimes::bucket_index(ms), expected, "{ms} ms");
         for (ms, bucket) in [
             (0.0, 0),
             (0.1, 0),
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn percentiles_are_near_those_of_the_durations_themselves() {
-        let mut answers = Answers::default();
+        let mut answers = ResponseTimes::default();
         assert_eq!(answers.percentile(0.5), None);
-        (1..=1000).for_each(|ms| answers.note(f64::from(ms)));
+        (1..=1000).for_each(|ms| answers.record_duration(f64::from(ms)));
         for (share, exact) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0), (0.01, 10.0)] {
             let found = answers.percentile(share).unwrap();
             assert!(
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn counts_of_several_times_are_added() {
-        let mut one = Answers::default();
-        let mut other = Answers::default();
-        one.note(10.0);
-        other.note(200_000.0);
+        let mut one = ResponseTimes::default();
+        let mut other = ResponseTimes::default();
+        one.record_duration(10.0);
+        other.record_duration(200_000.0);
         one.add(&other);
         assert!(one.percentile(0.4).unwrap() < 11.0);
         assert!((one.percentile(1.0).unwrap() - 100_000.0).abs() < 1.0);

@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 
 /// The place for the time of the last refresh.
-pub(super) fn refreshed() -> Markup {
+pub(super) fn refreshed_hint() -> Markup {
     html! { p.hint #refreshed {} }
 }
 
 /// The foot of a page.
-pub(super) fn foot() -> Markup {
+pub(super) fn page_footer() -> Markup {
     html! {
         footer {
             p.hint #zone { "Times are in UTC." }

@@ -9,18 +9,18 @@ use posthaste_core::api::{
 use serde::Deserialize;
 
 use super::topic_names::TopicNames;
-use crate::address::{self, Address};
-use crate::api::{Api, Refusal, Target};
-use crate::asked::Query;
-use crate::console::Pages;
-use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE, pager_of, refused};
-use crate::page::{Answer, Page, Section};
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
-use crate::table::Column::{self, Text};
+use crate::address::{self, PageAddress};
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::asked::PageQuery;
+use crate::console::PageContext;
+use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE, list_pager, refusal_note};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
+use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [TableColumn; 6] = [
     Text("Time"),
     Text("Who"),
     Text("From"),
@@ -41,7 +41,7 @@ const CHANGE_CHARS_MAX: usize = 200;
 
 /// The query of the page.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct AuditAsked {
+pub(crate) struct AuditPageQuery {
     topic: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -49,30 +49,33 @@ pub(crate) struct AuditAsked {
 }
 
 /// The page, the newest change first.
-pub(crate) async fn audit(pages: Pages, Query(asked): Query<AuditAsked>) -> Answer {
-    let (topics, found) = join(TopicNames::ask(&pages.api), asked.entries(&pages.api)).await;
+pub(crate) async fn show_page(
+    pages: PageContext,
+    PageQuery(asked): PageQuery<AuditPageQuery>,
+) -> PageResult {
+    let (topics, found) = join(TopicNames::load(&pages.api), asked.load_entries(&pages.api)).await;
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
-        (asked.form(&topics, refusal))
-        @if let Some(refusal) = refusal { (refused(refusal, &FIELDS)) }
+        (asked.filter_form(&topics, refusal))
+        @if let Some(refusal) = refusal { (refusal_note(refusal, &FIELDS)) }
         section aria-label="Changes" {
-            @if let Ok(page) = &found { (asked.rows(page)) }
+            @if let Ok(page) = &found { (asked.entry_table(page)) }
         }
         @if let Ok(page) = &found {
-            (pager_of(&asked.address(), asked.cursor.as_deref(), page.cursor.as_deref()))
+            (list_pager(&asked.list_address(), asked.cursor.as_deref(), page.cursor.as_deref()))
         }
         p.hint { "Changes of the last 180 days. A key is shown by its tag, and secrets by masks." }
     };
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Who changed what", body)
-        .of(Section::Audit)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    Ok(ConsolePage::new("Who changed what", body)
+        .in_section(MenuSection::Audit)
         .with_status(status))
 }
 
-impl AuditAsked {
-    async fn entries(&self, api: &Api) -> Result<AuditPage, Refusal> {
-        let target = Target::new(&["audit"]).query("limit", Some(ROWS_MAX));
+impl AuditPageQuery {
+    async fn load_entries(&self, api: &ManageApi) -> Result<AuditPage, ApiRefusal> {
+        let target = RequestTarget::new(&["audit"]).query("limit", Some(ROWS_MAX));
         let target = self
             .filters()
             .into_iter()
@@ -82,8 +85,8 @@ impl AuditAsked {
     }
 
     /// The address of the first page.
-    fn address(&self) -> Address {
-        let list = Address::new(&["audit"]);
+    fn list_address(&self) -> PageAddress {
+        let list = PageAddress::new(&["audit"]);
         self.filters()
             .into_iter()
             .fold(list, |list, (name, value)| list.query(name, value))
@@ -94,8 +97,8 @@ impl AuditAsked {
         std::array::from_fn(|at| (FIELDS[at], values[at].as_deref()))
     }
 
-    fn form(&self, topics: &TopicNames, refusal: Option<&Refusal>) -> Markup {
-        let field = |name, label, value| Field {
+    fn filter_form(&self, topics: &TopicNames, refusal: Option<&ApiRefusal>) -> Markup {
+        let field = |name, label, value| FormField {
             name,
             label,
             value,
@@ -103,16 +106,16 @@ impl AuditAsked {
             refusal,
         };
         html! {
-            form.filters method="get" action=(Address::new(&["audit"])) {
-                (topics.field("(any topic)", self.topic.as_deref(), refusal))
-                (field("from", "From (UTC)", self.from.as_deref()).text())
-                (field("to", "To (UTC)", self.to.as_deref()).text())
+            form.filters method="get" action=(PageAddress::new(&["audit"])) {
+                (topics.topic_field("(any topic)", self.topic.as_deref(), refusal))
+                (field("from", "From (UTC)", self.from.as_deref()).text_input())
+                (field("to", "To (UTC)", self.to.as_deref()).text_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }
     }
 
-    fn rows(&self, page: &AuditPage) -> Markup {
+    fn entry_table(&self, page: &AuditPage) -> Markup {
         html! {
             @if page.entries.is_empty() {
                 p.empty {
@@ -127,26 +130,26 @@ impl AuditAsked {
                     }
                 }
             } @else {
-                (table("Changes, the newest first", &COLUMNS, page.entries.iter().map(row)))
+                (table("Changes, the newest first", &COLUMNS, page.entries.iter().map(entry_row)))
             }
         }
     }
 }
 
-fn row(entry: &AuditEntry) -> Markup {
+fn entry_row(entry: &AuditEntry) -> Markup {
     html! {
         tr {
-            td { (time(entry.at.0)) }
-            td { (who(entry)) }
-            td { (from(entry)) }
-            td { (what(entry)) }
-            td { (outcome(entry)) }
-            td { (changes(entry)) }
+            td { (time_tag(entry.at.0)) }
+            td { (actor_cell(entry)) }
+            td { (origin_cell(entry)) }
+            td { (action_cell(entry)) }
+            td { (outcome_cell(entry)) }
+            td { (changes_cell(entry)) }
         }
     }
 }
 
-fn who(entry: &AuditEntry) -> Markup {
+fn actor_cell(entry: &AuditEntry) -> Markup {
     let name = match entry.actor {
         AuditActor::AdminKey => "admin key",
         AuditActor::Endpoint => "endpoint",
@@ -159,7 +162,7 @@ fn who(entry: &AuditEntry) -> Markup {
     }
 }
 
-fn from(entry: &AuditEntry) -> Markup {
+fn origin_cell(entry: &AuditEntry) -> Markup {
     let door = match entry.via {
         Some(AuditDoor::Api) => "API",
         Some(AuditDoor::Cli) => "command line",
@@ -173,18 +176,18 @@ fn from(entry: &AuditEntry) -> Markup {
 }
 
 /// The operation, and what it was on.
-fn what(entry: &AuditEntry) -> Markup {
+fn action_cell(entry: &AuditEntry) -> Markup {
     html! {
         (entry.action)
         @if let Some(topic) = &entry.topic {
             br;
             @match &entry.subscription {
                 Some(name) => {
-                    a href=(address::subscription(topic.as_str(), name.as_str(), &[])) {
+                    a href=(address::subscription_path(topic.as_str(), name.as_str(), &[])) {
                         (topic) " / " (name)
                     }
                 }
-                None => { a href=(Address::topic(topic.as_str())) { (topic) } }
+                None => { a href=(PageAddress::for_topic(topic.as_str())) { (topic) } }
             }
         }
         @if let Some(target) = entry.target.as_deref().filter(|target| !target.is_empty()) {
@@ -194,7 +197,7 @@ fn what(entry: &AuditEntry) -> Markup {
     }
 }
 
-fn outcome(entry: &AuditEntry) -> Markup {
+fn outcome_cell(entry: &AuditEntry) -> Markup {
     let (class, word) = match entry.outcome {
         AuditOutcome::Begun => ("warn", "begun, end not known"),
         AuditOutcome::Done => ("good", "done"),
@@ -215,17 +218,17 @@ fn outcome(entry: &AuditEntry) -> Markup {
     }
 }
 
-fn changes(entry: &AuditEntry) -> Markup {
+fn changes_cell(entry: &AuditEntry) -> Markup {
     let hidden = entry.changes.len().saturating_sub(CHANGES_SHOWN_MAX);
     let hidden = entry
         .changes_left_out
         .saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX));
     html! {
-        @for change in entry.changes.iter().take(CHANGES_SHOWN_MAX) { (line(change)) }
+        @for change in entry.changes.iter().take(CHANGES_SHOWN_MAX) { (change_line(change)) }
         @if hidden > 0 { p.hint { "and " (number(hidden)) " more" } }
     }
 }
 
-fn line(change: &MemberChange) -> Markup {
+fn change_line(change: &MemberChange) -> Markup {
     html! { div { (foreign_cut(&change.to_string(), CHANGE_CHARS_MAX)) } }
 }

@@ -15,22 +15,22 @@ use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
 
-use self::actions::actions;
+use self::actions::action_forms;
 pub(crate) use self::end::{delete, resolve};
-pub(crate) use self::failures::{failures, left_out};
-pub(crate) use self::record::record;
-pub(crate) use self::replay::replay;
-use self::rows::letters;
-use self::search::{DeadLetterSearch, FIELDS, form};
+pub(crate) use self::failures::{failure_list, left_out_facts};
+pub(crate) use self::record::show_record;
+pub(crate) use self::replay::submit_replay;
+use self::rows::letter_table;
+use self::search::{DeadLetterSearch, FIELDS, filter_form};
 use super::topic_names::TopicNames;
-use crate::api::Refusal;
-use crate::asked::Query;
-use crate::console::Pages;
-use crate::filters::{pager, refused};
-use crate::page::{Answer, Page, Section};
-use crate::parts::DoneAsked;
-use crate::shown::foreign;
-use crate::visit::Visit;
+use crate::api::ApiRefusal;
+use crate::asked::PageQuery;
+use crate::console::PageContext;
+use crate::filters::{pager, refusal_note};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::parts::DoneNoticeQuery;
+use crate::shown::foreign_text;
+use crate::visit::PageVisit;
 
 /// The notices of actions.
 const DONE: [(&str, &str); 2] = [
@@ -42,50 +42,54 @@ const DONE: [(&str, &str); 2] = [
 ];
 
 /// The page.
-pub(crate) async fn dead_letters(
-    pages: Pages,
-    visit: Visit,
-    Query(search): Query<DeadLetterSearch>,
-    Query(done): Query<DoneAsked>,
-) -> Answer {
-    let (topics, found) = join(TopicNames::ask(&pages.api), search.dead_letters(&pages.api)).await;
+pub(crate) async fn show_list(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(search): PageQuery<DeadLetterSearch>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    let (topics, found) = join(
+        TopicNames::load(&pages.api),
+        search.load_dead_letters(&pages.api),
+    )
+    .await;
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
         (done.notice(visit.now, &DONE))
-        (form(&topics, &search, refusal))
+        (filter_form(&topics, &search, refusal))
         @match &found {
-            Ok(page) => (results(&search, page, &visit)),
-            Err(refusal) => (refused(refusal, &FIELDS)),
+            Ok(page) => (result_list(&search, page, &visit)),
+            Err(refusal) => (refusal_note(refusal, &FIELDS)),
         }
     };
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Dead letters", body)
-        .of(Section::DeadLetters)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    Ok(ConsolePage::new("Dead letters", body)
+        .in_section(MenuSection::DeadLetters)
         .with_status(status))
 }
 
-fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> Markup {
+fn result_list(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &PageVisit) -> Markup {
     let next = page
         .cursor
         .as_deref()
-        .map(|cursor| search.address(Some(cursor)));
-    let first = search.cursor.is_some().then(|| search.address(None));
+        .map(|cursor| search.page_address(Some(cursor)));
+    let first = search.cursor.is_some().then(|| search.page_address(None));
     html! {
-        @for recovery in &page.recoveries { p.hint { (foreign(&recovery.summary_line())) } }
+        @for recovery in &page.recoveries { p.hint { (foreign_text(&recovery.summary_line())) } }
         @if page.dead_letters.is_empty() {
-            (none(search, page))
+            (empty_note(search, page))
         } @else {
-            (letters(search, &page.dead_letters))
+            (letter_table(search, &page.dead_letters))
         }
         (pager(first, next))
-        @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
-        (failures(&page.failures, "Objects that cannot be read"))
-        (actions(search, visit, page.dead_letters.iter().any(|letter| letter.owner_deleted)))
+        @if let Some(note) = &page.note { p.hint { (foreign_text(note)) } }
+        (failure_list(&page.failures, "Objects that cannot be read"))
+        (action_forms(search, visit, page.dead_letters.iter().any(|letter| letter.owner_deleted)))
     }
 }
 
-fn none(search: &DeadLetterSearch, page: &DeadLetterPage) -> Markup {
+fn empty_note(search: &DeadLetterSearch, page: &DeadLetterPage) -> Markup {
     html! {
         p.empty {
             @if page.cursor.is_some() {

@@ -11,97 +11,113 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_yaml::TextMistake;
 use serde_json::{Value, json};
 
-use crate::api::{Refusal, Target};
-use crate::asked::{Fields, Path};
-use crate::console::{Console, Pages};
-use crate::editing::{Draft, Editor, Step};
-use crate::page::{Answer, Page};
-use crate::pages::subscription::{Named, settings_text};
-use crate::parts::after;
-use crate::visit::Visit;
+use crate::api::{ApiRefusal, RequestTarget};
+use crate::asked::{FormFields, PathParts};
+use crate::console::{ConsoleState, PageContext};
+use crate::editing::{DraftEditor, EditStep, SettingsDraft};
+use crate::page::{ConsolePage, PageResult};
+use crate::pages::subscription::{SubscriptionInUrl, settings_text};
+use crate::parts::address_after;
+use crate::visit::PageVisit;
 
 /// The settings that result from a draft.
-pub(super) struct Wanted {
+pub(super) struct WantedSettings {
     pub(super) settings: SubscriptionSettings,
     /// The subscription as it would be shown.
     pub(super) next: SubscriptionSettings,
 }
 
 /// The form with the present settings.
-pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic, name]): Path<2>) -> Answer {
-    let named = Named {
+pub(crate) async fn show_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name]): PathParts<2>,
+) -> PageResult {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
     let found = pages
         .api
-        .get_versioned::<SubscriptionSettings>(named.target(&[]))
+        .get_versioned::<SubscriptionSettings>(named.request_target(&[]))
         .await?;
-    let draft = Draft {
+    let draft = SettingsDraft {
         text: settings_text(&found.body)?,
         version: found.etag.unwrap_or_default(),
         name: String::new(),
     };
-    let draft = draft.checked("Nothing was changed.")?;
-    Ok(editor(&visit, named, &draft).form_page(&[]))
+    let draft = draft.check_length("Nothing was changed.")?;
+    Ok(draft_editor(&visit, named, &draft).form_page(&[]))
 }
 
 /// A step of editing.
-pub(crate) async fn send(
-    pages: Pages,
-    visit: Visit,
-    Path([topic, name]): Path<2>,
-    fields: Fields,
-) -> Result<Response, Page> {
-    let named = Named {
+pub(crate) async fn submit_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name]): PathParts<2>,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
-    let step = Step::of(&fields);
-    let draft = Draft::of(&fields)?;
-    let editor = editor(&visit, named, &draft);
-    if step == Step::Edit {
+    let step = EditStep::from_form(&fields);
+    let draft = SettingsDraft::from_form(&fields)?;
+    let editor = draft_editor(&visit, named, &draft);
+    if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
     let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
-    let present = present(&pages, named).await;
+    let present = load_present(&pages, named).await;
     let (present, version) = present.map_err(|refusal| editor.unread_page(&refusal))?;
-    let wanted = wanted(&present, &name, &draft, visit.now).map_err(mistaken)?;
-    if step == Step::Check {
-        return Ok(review(&editor, named, (&present, &version), &wanted).into_response());
+    let wanted = wanted_settings(&present, &name, &draft, visit.now).map_err(mistaken)?;
+    if step == EditStep::Check {
+        return Ok(review_page(&editor, named, (&present, &version), &wanted).into_response());
     }
-    let saved = pages.api.send::<Value>(
+    let saved = pages.api.send_json::<Value>(
         Method::PUT,
-        named.target(&[]),
+        named.request_target(&[]),
         Some(&draft.version),
         &wanted.settings,
     );
     match saved.await {
-        Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved", visit.now)).into_response()),
-        Err(refusal) if refusal.is_of_another_version() => {
-            Ok(review(&editor, named, (&present, &version), &wanted).into_response())
+        Ok(_) => Ok(
+            Redirect::to(&address_after(&named.page_path(&[]), "saved", visit.now)).into_response(),
+        ),
+        Err(refusal) if refusal.is_version_conflict() => {
+            Ok(review_page(&editor, named, (&present, &version), &wanted).into_response())
         }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
 /// The topic as it is shown, and the version of the subscription.
-async fn present(pages: &Console, named: Named<'_>) -> Result<(TopicSettings, String), Refusal> {
+async fn load_present(
+    pages: &ConsoleState,
+    named: SubscriptionInUrl<'_>,
+) -> Result<(TopicSettings, String), ApiRefusal> {
     // The version first: if the topic is newer than it, saving is refused, and not the newer one
     // lost.
-    let found = pages.api.get_versioned::<Value>(named.target(&[])).await?;
-    let topic = pages.api.get(Target::new(&["topics", named.topic])).await?;
+    let found = pages
+        .api
+        .get_versioned::<Value>(named.request_target(&[]))
+        .await?;
+    let topic = pages
+        .api
+        .get(RequestTarget::new(&["topics", named.topic]))
+        .await?;
     Ok((topic, found.etag.unwrap_or_default()))
 }
 
 /// The settings that a draft gives the topic's subscription `name`, or the mistakes of the draft.
-pub(super) fn wanted(
+pub(super) fn wanted_settings(
     topic: &TopicSettings,
     name: &str,
-    draft: &Draft,
+    draft: &SettingsDraft,
     now: Timestamp,
-) -> Result<Wanted, Vec<TextMistake>> {
-    let mistaken = |error: &dyn std::fmt::Display| vec![crate::editing::mistake_in("name", error)];
+) -> Result<WantedSettings, Vec<TextMistake>> {
+    let mistaken =
+        |error: &dyn std::fmt::Display| vec![crate::editing::unplaced_mistake("name", error)];
     let name = SubscriptionName::parse(name).map_err(|error| mistaken(&error))?;
     let of = topic
         .name
@@ -109,12 +125,12 @@ pub(super) fn wanted(
         .ok_or_else(|| mistaken(&"the topic has no name"))?;
     let check = |written: &SubscriptionSettings| check_subscription(&of, topic, &name, written);
     let settings = posthaste_yaml::read_subscription(draft.text.as_bytes(), &check)?;
-    let next = previewed(&of, topic, &name, &settings, now)
-        .map_err(|problem| draft.mistakes_of(&problem, &format!("subscriptions.{name}.")))?;
-    Ok(Wanted { settings, next })
+    let next = preview_settings(&of, topic, &name, &settings, now)
+        .map_err(|problem| draft.problem_mistakes(&problem, &format!("subscriptions.{name}.")))?;
+    Ok(WantedSettings { settings, next })
 }
 
-fn previewed(
+fn preview_settings(
     of: &TopicName,
     topic: &TopicSettings,
     name: &SubscriptionName,
@@ -137,12 +153,12 @@ fn previewed(
 }
 
 /// The page with the difference, and the way to save it.
-fn review(
-    editor: &Editor<'_>,
-    named: Named<'_>,
+fn review_page(
+    editor: &DraftEditor<'_>,
+    named: SubscriptionInUrl<'_>,
     (present, version): (&TopicSettings, &str),
-    wanted: &Wanted,
-) -> Page {
+    wanted: &WantedSettings,
+) -> ConsolePage {
     let name = SubscriptionName::parse(named.name).ok();
     let before = name
         .as_ref()
@@ -152,12 +168,16 @@ fn review(
     editor.difference_page("subscription", version, &changes)
 }
 
-fn editor<'a>(visit: &'a Visit, named: Named<'_>, draft: &'a Draft) -> Editor<'a> {
-    Editor {
+fn draft_editor<'a>(
+    visit: &'a PageVisit,
+    named: SubscriptionInUrl<'_>,
+    draft: &'a SettingsDraft,
+) -> DraftEditor<'a> {
+    DraftEditor {
         visit,
         title: format!("Edit {} / {}", named.topic, named.name),
-        action: named.page(&["edit"]),
-        back: named.page(&[]),
+        action: named.page_path(&["edit"]),
+        back: named.page_path(&[]),
         first: Markup::default(),
         draft,
     }

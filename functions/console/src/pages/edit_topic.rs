@@ -12,19 +12,23 @@ use posthaste_yaml::{TextMistake, name_mistake};
 use serde_json::{Value, json};
 
 use crate::address;
-use crate::api::{Answered, Target};
-use crate::asked::{Fields, Path};
-use crate::console::Pages;
-use crate::editing::{Draft, Editor, Step};
-use crate::page::{Answer, Page};
-use crate::parts::after;
-use crate::visit::Visit;
+use crate::api::{ApiResponse, RequestTarget};
+use crate::asked::{FormFields, PathParts};
+use crate::console::PageContext;
+use crate::editing::{DraftEditor, EditStep, SettingsDraft};
+use crate::page::{ConsolePage, PageResult};
+use crate::parts::address_after;
+use crate::visit::PageVisit;
 
 /// The form with the present settings.
-pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
+pub(crate) async fn show_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+) -> PageResult {
     let found = pages
         .api
-        .get_versioned::<TopicSettings>(Target::new(&["topics", &topic]))
+        .get_versioned::<TopicSettings>(RequestTarget::new(&["topics", &topic]))
         .await?;
     let settings = TopicSettings {
         name: None,
@@ -33,61 +37,67 @@ pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> 
         ..found.body
     };
     let text = posthaste_yaml::to_text(&settings)
-        .map_err(|error| Page::bad_request(&error.to_string()))?;
-    let draft = Draft {
+        .map_err(|error| ConsolePage::bad_request(&error.to_string()))?;
+    let draft = SettingsDraft {
         text,
         version: found.etag.unwrap_or_default(),
         name: String::new(),
     };
-    Ok(editor(&visit, &topic, &draft).form_page(&[]))
+    Ok(draft_editor(&visit, &topic, &draft).form_page(&[]))
 }
 
 /// A step of editing.
-pub(crate) async fn send(
-    pages: Pages,
-    visit: Visit,
-    Path([topic]): Path<1>,
-    fields: Fields,
-) -> Result<Response, Page> {
-    let step = Step::of(&fields);
-    let draft = Draft::of(&fields)?;
-    let editor = editor(&visit, &topic, &draft);
-    if step == Step::Edit {
+pub(crate) async fn submit_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    let step = EditStep::from_form(&fields);
+    let draft = SettingsDraft::from_form(&fields)?;
+    let editor = draft_editor(&visit, &topic, &draft);
+    if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
     let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
-    let target = Target::new(&["topics", &topic]);
+    let target = RequestTarget::new(&["topics", &topic]);
     let present = pages
         .api
         .get_versioned::<TopicSettings>(target.clone())
         .await;
     let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
     let Some(name) = &present.body.name else {
-        return Err(Page::bad_request("the topic has no name"));
+        return Err(ConsolePage::bad_request("the topic has no name"));
     };
-    let settings = settings(name, &draft).map_err(mistaken)?;
+    let settings = parse_settings(name, &draft).map_err(mistaken)?;
     let next = preview_topic(name, &present.body, &settings, visit.now)
-        .map_err(|problem| mistaken(draft.mistakes_of(&problem, "")))?;
-    if step == Step::Check {
-        return Ok(review(&editor, &present, &next).into_response());
+        .map_err(|problem| mistaken(draft.problem_mistakes(&problem, "")))?;
+    if step == EditStep::Check {
+        return Ok(review_page(&editor, &present, &next).into_response());
     }
     match pages
         .api
-        .send::<Value>(Method::PUT, target, Some(&draft.version), &settings)
+        .send_json::<Value>(Method::PUT, target, Some(&draft.version), &settings)
         .await
     {
-        Ok(_) => Ok(
-            Redirect::to(&after(&address::topic(&topic, &[]), "saved", visit.now)).into_response(),
-        ),
-        Err(refusal) if refusal.is_of_another_version() => {
-            Ok(review(&editor, &present, &next).into_response())
+        Ok(_) => Ok(Redirect::to(&address_after(
+            &address::topic_path(&topic, &[]),
+            "saved",
+            visit.now,
+        ))
+        .into_response()),
+        Err(refusal) if refusal.is_version_conflict() => {
+            Ok(review_page(&editor, &present, &next).into_response())
         }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
 /// The settings in a draft, or its mistakes.
-pub(super) fn settings(name: &TopicName, draft: &Draft) -> Result<TopicSettings, Vec<TextMistake>> {
+pub(super) fn parse_settings(
+    name: &TopicName,
+    draft: &SettingsDraft,
+) -> Result<TopicSettings, Vec<TextMistake>> {
     let text = draft.text.as_bytes();
     let settings = posthaste_yaml::read_topic(text, &|settings| check_topic(name, settings))?;
     if settings.subscriptions.is_empty() {
@@ -98,18 +108,26 @@ pub(super) fn settings(name: &TopicName, draft: &Draft) -> Result<TopicSettings,
 }
 
 /// The page with the difference, and the way to save it.
-fn review(editor: &Editor<'_>, present: &Answered<TopicSettings>, next: &TopicSettings) -> Page {
+fn review_page(
+    editor: &DraftEditor<'_>,
+    present: &ApiResponse<TopicSettings>,
+    next: &TopicSettings,
+) -> ConsolePage {
     let changes = topic_differences(&json!(present.body), &json!(next));
     let version = present.etag.as_deref().unwrap_or_default();
     editor.difference_page("topic, or a subscription of it,", version, &changes)
 }
 
-fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
-    Editor {
+fn draft_editor<'a>(
+    visit: &'a PageVisit,
+    topic: &str,
+    draft: &'a SettingsDraft,
+) -> DraftEditor<'a> {
+    DraftEditor {
         visit,
         title: format!("Edit {topic}"),
-        action: address::topic(topic, &["edit"]),
-        back: address::topic(topic, &[]),
+        action: address::topic_path(topic, &["edit"]),
+        back: address::topic_path(topic, &[]),
         first: Markup::default(),
         draft,
     }

@@ -18,41 +18,41 @@ use posthaste_core::api::events::{DeliveryView, EventView, IdInUrl};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::Timestamp;
 
-use self::around::Around;
-use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
-use self::deliveries::deliveries;
+use self::around::EventPageContext;
+use self::asked::{EventIdPageQuery, EventPageQuery, EventPageRequest, ID_CHARS_MAX};
+use self::deliveries::delivery_list;
 pub(crate) use self::delivery::state_badge;
-use self::headers::headers;
+use self::headers::headers_by_subscription;
 pub(crate) use self::payload::json_body;
-use self::payload::payload;
+use self::payload::payload_section;
 use self::resend::DONE;
 pub(crate) use self::resend::{resend, resend_address};
 use super::known_topic::KnownTopic;
-use crate::address::Address;
-use crate::api::Refusal;
-use crate::asked::{Path, Query};
-use crate::console::Pages;
-use crate::filters::{Field, TIME_EXAMPLE, hidden};
-use crate::page::{Answer, Page, Section};
-use crate::parts::DoneAsked;
-use crate::shown::{foreign, foreign_cut, visible_text};
-use crate::visit::Visit;
+use crate::address::PageAddress;
+use crate::api::ApiRefusal;
+use crate::asked::{PageQuery, PathParts};
+use crate::console::PageContext;
+use crate::filters::{FormField, TIME_EXAMPLE, hidden_fields};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::parts::DoneNoticeQuery;
+use crate::shown::{foreign_cut, foreign_text, visible_text};
+use crate::visit::PageVisit;
 
 /// The time after which all subscriptions have had their first attempt, where nothing holds it up.
 const FIRST_ATTEMPTS: Duration = Duration::from_mins(1);
 
 /// The page.
-pub(crate) async fn event(
-    pages: Pages,
-    visit: Visit,
-    Path([topic, id]): Path<2>,
-    Query(query): Query<EventAsked>,
-    Query(done): Query<DoneAsked>,
-) -> Answer {
-    show(
+pub(crate) async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, id]): PathParts<2>,
+    PageQuery(query): PageQuery<EventPageQuery>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    event_page(
         &pages,
         &visit,
-        &Asked {
+        &EventPageRequest {
             topic: &topic,
             id: &id,
             query: &query,
@@ -63,19 +63,19 @@ pub(crate) async fn event(
 }
 
 /// The page of an event whose id stands in the query.
-pub(crate) async fn event_by_query(
-    pages: Pages,
-    visit: Visit,
-    Path([topic]): Path<1>,
-    Query(asked): Query<IdAsked>,
-    Query(query): Query<EventAsked>,
-    Query(done): Query<DoneAsked>,
-) -> Answer {
-    let id = asked.id();
-    show(
+pub(crate) async fn show_page_by_query(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+    PageQuery(asked): PageQuery<EventIdPageQuery>,
+    PageQuery(query): PageQuery<EventPageQuery>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    let id = asked.into_id();
+    event_page(
         &pages,
         &visit,
-        &Asked {
+        &EventPageRequest {
             topic: &topic,
             id: &id,
             query: &query,
@@ -85,28 +85,33 @@ pub(crate) async fn event_by_query(
     .await
 }
 
-async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked) -> Answer {
-    let view = pages.api.get::<EventView>(asked.target());
+async fn event_page(
+    pages: &PageContext,
+    visit: &PageVisit,
+    asked: &EventPageRequest<'_>,
+    done: &DoneNoticeQuery,
+) -> PageResult {
+    let view = pages.api.get::<EventView>(asked.request_target());
     // A topic that is gone still has its log.
-    let (view, topic) = join(view, KnownTopic::ask(&pages.api, asked.topic)).await;
+    let (view, topic) = join(view, KnownTopic::load(&pages.api, asked.topic)).await;
     let view = match view {
-        Ok(view) => selected(asked, view),
-        Err(refusal) => return Err(refused(asked, &refusal)),
+        Ok(view) => select_deliveries(asked, view),
+        Err(refusal) => return Err(refused_page(asked, &refusal)),
     };
-    let around = Around {
+    let around = EventPageContext {
         visit,
         topic: &topic,
     };
     let is_live = done.is_recent(visit.now) || is_changing(&view, visit.now);
     let body = html! {
         (done.notice(visit.now, &DONE))
-        (summary(asked, &view, &topic))
-        section #deliveries data-live[is_live] aria-label="Deliveries" { (deliveries(asked, &view, &around)) }
-        (narrowing(asked, None))
-        (payload(asked, &view))
-        (headers(topic.settings(), &view, pages, visit.now))
+        (event_summary(asked, &view, &topic))
+        section #deliveries data-live[is_live] aria-label="Deliveries" { (delivery_list(asked, &view, &around)) }
+        (time_filter_form(asked, None))
+        (payload_section(asked, &view))
+        (headers_by_subscription(topic.settings(), &view, pages, visit.now))
     };
-    Ok(Page::new(asked.title(), body).of(Section::Events))
+    Ok(ConsolePage::new(asked.title(), body).in_section(MenuSection::Events))
 }
 
 /// Whether the page may still change by itself. Other subscriptions may have their first attempt,
@@ -133,23 +138,23 @@ fn has_ended(it: &DeliveryView) -> bool {
 }
 
 /// The event with the deliveries that are asked for.
-fn selected(asked: &Asked<'_>, mut view: EventView) -> EventView {
-    view.deliveries.retain(|it| asked.takes(it));
+fn select_deliveries(asked: &EventPageRequest<'_>, mut view: EventView) -> EventView {
+    view.deliveries.retain(|it| asked.is_selected(it));
     view
 }
 
 /// The page of a question that the API refuses.
-fn refused(asked: &Asked<'_>, refusal: &Refusal) -> Page {
+fn refused_page(asked: &EventPageRequest<'_>, refusal: &ApiRefusal) -> ConsolePage {
     let body = html! {
-        (crate::filters::refused(refusal, &["from", "to"]))
-        (narrowing(asked, Some(refusal)))
+        (crate::filters::refusal_note(refusal, &["from", "to"]))
+        (time_filter_form(asked, Some(refusal)))
     };
-    Page::new(asked.title(), body)
-        .of(Section::Events)
-        .with_status(refusal.status())
+    ConsolePage::new(asked.title(), body)
+        .in_section(MenuSection::Events)
+        .with_status(refusal.status_code())
 }
 
-fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
+fn event_summary(asked: &EventPageRequest<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
     let first = view.deliveries.first();
     let text = |name, value: Option<&String>| {
         html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, ID_CHARS_MAX)) } } }
@@ -159,9 +164,9 @@ fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
             dt { "Topic" }
             dd {
                 @if matches!(topic, KnownTopic::Deleted) {
-                    (foreign(asked.topic)) " " span.hint { "(deleted)" }
+                    (foreign_text(asked.topic)) " " span.hint { "(deleted)" }
                 } @else {
-                    a href=(Address::topic(asked.topic)) { (foreign(topic.name(asked.topic))) }
+                    a href=(PageAddress::for_topic(asked.topic)) { (foreign_text(topic.name(asked.topic))) }
                 }
             }
             dt { "Id" }
@@ -175,16 +180,16 @@ fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
 }
 
 /// The form that narrows the search to a time.
-fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
+fn time_filter_form(asked: &EventPageRequest<'_>, refusal: Option<&ApiRefusal>) -> Markup {
     let field = |name, label, value: &Option<String>| {
-        Field {
+        FormField {
             name,
             label,
             value: value.as_deref(),
             example: TIME_EXAMPLE,
             refusal,
         }
-        .text()
+        .text_input()
     };
     // A field does not keep line breaks and control characters as they are.
     let is_kept = !asked.id.contains('\n') && visible_text(asked.id) == asked.id;
@@ -194,10 +199,13 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
         IdInUrl::always_encoded(asked.id)
     };
     let (action, in_query) = match carried.query_parameter() {
-        Some(parameter) => (Address::new(&["topics", asked.topic, "event"]), parameter),
-        None => (Address::event(asked.topic, asked.id), ("id", "")),
+        Some(parameter) => (
+            PageAddress::new(&["topics", asked.topic, "event"]),
+            parameter,
+        ),
+        None => (PageAddress::for_event(asked.topic, asked.id), ("id", "")),
     };
-    let EventAsked {
+    let EventPageQuery {
         subscription, key, ..
     } = asked.query;
     let kept = [
@@ -209,7 +217,7 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
         details open[refusal.is_some()] {
             summary { "Search another time" }
             form.filters method="get" action=(action) {
-                (hidden(&kept))
+                (hidden_fields(&kept))
                 (field("from", "Records from (UTC)", &asked.query.from))
                 (field("to", "Records before (UTC)", &asked.query.to))
                 div { button type="submit" { "Search" } }

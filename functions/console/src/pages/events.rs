@@ -10,33 +10,38 @@ use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
 
-use self::rows::records;
+use self::rows::record_table;
 pub(crate) use self::search::EventSearch;
-use self::search::{FIELDS, form};
+use self::search::{FIELDS, filter_form};
 use super::topic_names::TopicNames;
-use crate::address::Address;
-use crate::api::Refusal;
-use crate::asked::Query;
-use crate::console::{PATH, Pages};
-use crate::filters::{pager, refused};
-use crate::page::{Page, Section};
+use crate::address::PageAddress;
+use crate::api::ApiRefusal;
+use crate::asked::PageQuery;
+use crate::console::{PATH, PageContext};
+use crate::filters::{pager, refusal_note};
+use crate::page::{ConsolePage, MenuSection};
 use crate::pages::find::find_address;
-use crate::shown::{foreign, time};
+use crate::shown::{foreign_text, time_tag};
 
 /// The records, or why there are none; `None` where nothing was asked for yet.
-type Found = Option<Result<RecordPage, Refusal>>;
+type FoundRecords = Option<Result<RecordPage, ApiRefusal>>;
 
 /// The page. A search for an event's id leads to the page of the event, which has the filters by
 /// subscription and time too. Without a topic, it leads to the search of every topic.
-pub(crate) async fn events(
-    pages: Pages,
-    Query(search): Query<EventSearch>,
-) -> Result<Response, Page> {
-    let (topics, mut found) = join(TopicNames::ask(&pages.api), search.records(&pages.api)).await;
+pub(crate) async fn show_page(
+    pages: PageContext,
+    PageQuery(search): PageQuery<EventSearch>,
+) -> Result<Response, ConsolePage> {
+    let (topics, mut found) = join(
+        TopicNames::load(&pages.api),
+        search.load_records(&pages.api),
+    )
+    .await;
     let topics = topics?;
-    let search = search.or_topic(topics.only());
+    let search = search.with_default_topic(topics.only_name());
     if let (Some(topic), Some(id)) = (&search.topic, &search.id) {
-        let event = Address::event(topic, id).query("subscription", search.subscription.as_ref());
+        let event =
+            PageAddress::for_event(topic, id).query("subscription", search.subscription.as_ref());
         let event = event
             .query("from", search.from.as_ref())
             .query("to", search.to.as_ref());
@@ -51,28 +56,28 @@ pub(crate) async fn events(
         return Ok(Redirect::to(&find.to_string()).into_response());
     }
     if found.is_none() {
-        found = search.records(&pages.api).await;
+        found = search.load_records(&pages.api).await;
     }
-    Ok(page(&topics, &search, &found).into_response())
+    Ok(records_page(&topics, &search, &found).into_response())
 }
 
-fn page(topics: &TopicNames, search: &EventSearch, found: &Found) -> Page {
+fn records_page(topics: &TopicNames, search: &EventSearch, found: &FoundRecords) -> ConsolePage {
     let refusal = found.as_ref().and_then(|found| found.as_ref().err());
     let body = html! {
-        (form(topics, search, refusal))
+        (filter_form(topics, search, refusal))
         @match found {
-            Some(Ok(records)) => (results(search, records)),
-            Some(Err(refusal)) => (refused(refusal, &FIELDS)),
-            None => (nothing_asked(topics, search)),
+            Some(Ok(records)) => (result_list(search, records)),
+            Some(Err(refusal)) => (refusal_note(refusal, &FIELDS)),
+            None => (choose_topic_note(topics, search)),
         }
     };
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Page::new("Events and their attempts", body)
-        .of(Section::Events)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    ConsolePage::new("Events and their attempts", body)
+        .in_section(MenuSection::Events)
         .with_status(status)
 }
 
-fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
+fn choose_topic_note(topics: &TopicNames, search: &EventSearch) -> Markup {
     html! {
         @if topics.is_empty() {
             p.empty {
@@ -83,28 +88,28 @@ fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
         } @else {
             section.empty aria-label="Topics to choose from" {
                 p { "Choose a topic to see what became of its events:" }
-                ul { @for topic in topics.all() { li { (of_topic(search, topic)) } } }
+                ul { @for topic in topics.names() { li { (topic_link(search, topic)) } } }
             }
         }
     }
 }
 
 /// The link to the same search in a topic.
-fn of_topic(search: &EventSearch, topic: &str) -> Markup {
+fn topic_link(search: &EventSearch, topic: &str) -> Markup {
     let address = EventSearch {
         topic: Some(topic.to_owned()),
         ..search.clone()
     }
-    .address(None);
-    html! { a href=(address) { (foreign(topic)) } }
+    .page_address(None);
+    html! { a href=(address) { (foreign_text(topic)) } }
 }
 
-fn results(search: &EventSearch, page: &RecordPage) -> Markup {
+fn result_list(search: &EventSearch, page: &RecordPage) -> Markup {
     let next = page
         .cursor
         .as_deref()
-        .map(|cursor| search.address(Some(cursor)));
-    let first = search.cursor.is_some().then(|| search.address(None));
+        .map(|cursor| search.page_address(Some(cursor)));
+    let first = search.cursor.is_some().then(|| search.page_address(None));
     let topic = search.topic.as_deref().unwrap_or_default();
     html! {
         p.hint {
@@ -112,17 +117,17 @@ fn results(search: &EventSearch, page: &RecordPage) -> Markup {
              the " a href=(PATH) { "overview" } "."
         }
         @if page.records.is_empty() {
-            (no_records(page, search))
+            (no_records_note(page, search))
         } @else {
-            (records(topic, search, &page.records))
+            (record_table(topic, search, &page.records))
         }
         (pager(first, next))
-        @if let Some(note) = &page.note { p.hint { (foreign(note)) } }
-        p.hint { "The log is complete until " (time(page.complete_until.0)) "." }
+        @if let Some(note) = &page.note { p.hint { (foreign_text(note)) } }
+        p.hint { "The log is complete until " (time_tag(page.complete_until.0)) "." }
     }
 }
 
-fn no_records(page: &RecordPage, search: &EventSearch) -> Markup {
+fn no_records_note(page: &RecordPage, search: &EventSearch) -> Markup {
     html! {
         p.empty {
             @if page.cursor.is_some() {

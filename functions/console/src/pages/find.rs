@@ -7,16 +7,16 @@ use posthaste_core::api::events::{DeliveryView, EncodedId, IdInUrl};
 use posthaste_core::api::{DeadLetterView, FoundEvent, FoundEvents};
 use serde::Deserialize;
 
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
-use crate::asked::Query;
-use crate::console::{PATH, Pages};
-use crate::filters::{Field, TIME_EXAMPLE, refused};
-use crate::page::{Answer, Page, Section};
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::asked::PageQuery;
+use crate::console::{PATH, PageContext};
+use crate::filters::{FormField, TIME_EXAMPLE, refusal_note};
+use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::event::state_badge;
 use crate::pages::known_topic::subscription_link;
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
-use crate::table::Column::{self, Number, Text};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The fields of the form that the API may refuse.
@@ -25,7 +25,7 @@ const FIELDS: [&str; 2] = ["from", "to"];
 /// Most deliveries of an event that a row names.
 const DELIVERIES_MAX: usize = 5;
 
-const EVENT_COLUMNS: [Column; 5] = [
+const EVENT_COLUMNS: [TableColumn; 5] = [
     Text("Event"),
     Text("Type"),
     Text("Topic"),
@@ -33,7 +33,7 @@ const EVENT_COLUMNS: [Column; 5] = [
     Text("Deliveries"),
 ];
 
-const LETTER_COLUMNS: [Column; 6] = [
+const LETTER_COLUMNS: [TableColumn; 6] = [
     Text("Event"),
     Text("Type"),
     Text("Topic and subscription"),
@@ -44,7 +44,7 @@ const LETTER_COLUMNS: [Column; 6] = [
 
 /// The query of the page.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct FindAsked {
+pub(crate) struct FindPageQuery {
     id: Option<String>,
     id64: Option<EncodedId>,
     from: Option<String>,
@@ -52,29 +52,32 @@ pub(crate) struct FindAsked {
 }
 
 /// The page.
-pub(crate) async fn find(pages: Pages, Query(asked): Query<FindAsked>) -> Answer {
+pub(crate) async fn show_page(
+    pages: PageContext,
+    PageQuery(asked): PageQuery<FindPageQuery>,
+) -> PageResult {
     let found = match asked.id() {
-        Some(id) => Some(asked.ask(&pages.api, id).await),
+        Some(id) => Some(asked.load_found(&pages.api, id).await),
         None => None,
     };
     let refusal = found.as_ref().and_then(|found| found.as_ref().err());
     let body = html! {
-        (whole_form(&asked, refusal))
+        (full_form(&asked, refusal))
         @match &found {
-            Some(Ok(found)) => (results(found)),
-            Some(Err(refusal)) => (refused(refusal, &FIELDS)),
+            Some(Ok(found)) => (result_list(found)),
+            Some(Err(refusal)) => (refusal_note(refusal, &FIELDS)),
             None => p.empty { "Enter what you have of an event. Every topic is searched." },
         }
     };
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Find events", body)
-        .of(Section::Events)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    Ok(ConsolePage::new("Find events", body)
+        .in_section(MenuSection::Events)
         .with_status(status))
 }
 
 /// The address of a search.
-pub(crate) fn find_address(id: &str) -> Address {
-    Address::new(&["find"]).id(id)
+pub(crate) fn find_address(id: &str) -> PageAddress {
+    PageAddress::new(&["find"]).with_event_id(id)
 }
 
 /// The form of the overview.
@@ -88,26 +91,26 @@ pub(crate) fn find_form() -> Markup {
 }
 
 fn id_field(value: Option<&str>) -> Markup {
-    let field = Field {
+    let field = FormField {
         name: "id",
         label: "Event id, webhook-id or dead-letter key",
         value,
         example: "msg_…",
         refusal: None,
     };
-    field.text()
+    field.text_input()
 }
 
-fn whole_form(asked: &FindAsked, refusal: Option<&Refusal>) -> Markup {
+fn full_form(asked: &FindPageQuery, refusal: Option<&ApiRefusal>) -> Markup {
     let field = |name, label, value: &Option<String>| {
-        Field {
+        FormField {
             name,
             label,
             value: value.as_deref(),
             example: TIME_EXAMPLE,
             refusal,
         }
-        .text()
+        .text_input()
     };
     html! {
         form.filters method="get" action={ (PATH) "/find" } role="search" {
@@ -119,15 +122,15 @@ fn whole_form(asked: &FindAsked, refusal: Option<&Refusal>) -> Markup {
     }
 }
 
-impl FindAsked {
+impl FindPageQuery {
     fn id(&self) -> Option<&str> {
         let encoded = self.id64.as_ref().map(|id| id.0.as_str());
         encoded.or(self.id.as_deref())
     }
 
-    async fn ask(&self, api: &Api, id: &str) -> Result<FoundEvents, Refusal> {
+    async fn load_found(&self, api: &ManageApi, id: &str) -> Result<FoundEvents, ApiRefusal> {
         let carried = IdInUrl::for_id(id);
-        let target = Target::new(&["events", carried.path_segment()]);
+        let target = RequestTarget::new(&["events", carried.path_segment()]);
         let target = match carried.query_parameter() {
             Some((name, value)) => target.query(name, Some(value)),
             None => target,
@@ -137,57 +140,57 @@ impl FindAsked {
     }
 }
 
-fn results(found: &FoundEvents) -> Markup {
+fn result_list(found: &FoundEvents) -> Markup {
     let is_empty = found.events.is_empty() && found.dead_letters.is_empty();
     html! {
         @if is_empty { p.empty { "Nothing was found." } }
         @if !found.dead_letters.is_empty() {
             h2 { "Dead letters of this object" }
-            (table("Dead letters", &LETTER_COLUMNS, found.dead_letters.iter().map(letter)))
+            (table("Dead letters", &LETTER_COLUMNS, found.dead_letters.iter().map(letter_row)))
         }
         @if !found.events.is_empty() {
             h2 { "Events" }
-            (table("Events, the last accepted first", &EVENT_COLUMNS, found.events.iter().map(event)))
+            (table("Events, the last accepted first", &EVENT_COLUMNS, found.events.iter().map(event_row)))
         }
-        @if let Some(note) = &found.note { p.hint { (foreign(note)) } }
+        @if let Some(note) = &found.note { p.hint { (foreign_text(note)) } }
         p.hint {
             @if let Some(from) = found.searched_from {
-                "The log was searched back to " (time(from.0)) ". "
+                "The log was searched back to " (time_tag(from.0)) ". "
             }
-            "It is complete until " (time(found.complete_until.0)) "."
+            "It is complete until " (time_tag(found.complete_until.0)) "."
         }
     }
 }
 
-fn event(event: &FoundEvent) -> Markup {
+fn event_row(event: &FoundEvent) -> Markup {
     let first = event.deliveries.first();
     let event_type = first.and_then(|it| it.event_type.as_ref());
     let more = event.deliveries.len().saturating_sub(DELIVERIES_MAX);
     html! {
         tr {
-            td { a href=(Address::event(&event.topic, &event.id)) { (foreign_cut(&event.id, CELL_CHARS_MAX)) } }
+            td { a href=(PageAddress::for_event(&event.topic, &event.id)) { (foreign_cut(&event.id, CELL_CHARS_MAX)) } }
             td { @if let Some(event_type) = event_type { (foreign_cut(event_type, CELL_CHARS_MAX)) } }
-            td { a href=(Address::topic(&event.topic)) { (foreign(&event.topic)) } }
-            td { @if let Some(first) = first { (time(first.accepted_at.0)) } }
+            td { a href=(PageAddress::for_topic(&event.topic)) { (foreign_text(&event.topic)) } }
+            td { @if let Some(first) = first { (time_tag(first.accepted_at.0)) } }
             td {
-                @for it in event.deliveries.iter().take(DELIVERIES_MAX) { div { (delivery(event, it)) } }
+                @for it in event.deliveries.iter().take(DELIVERIES_MAX) { div { (delivery_line(event, it)) } }
                 @if more > 0 { div.hint { "and " (more) " more" } }
             }
         }
     }
 }
 
-fn delivery(event: &FoundEvent, it: &DeliveryView) -> Markup {
+fn delivery_line(event: &FoundEvent, it: &DeliveryView) -> Markup {
     html! {
-        (foreign(&it.subscription)) " " (state_badge(it.state))
+        (foreign_text(&it.subscription)) " " (state_badge(it.state))
         @if let Some(object) = &it.dead_letter_object {
             " "
-            a href=(letter_address(object).id(&event.id)) { "dead letter" }
+            a href=(letter_address(object).with_event_id(&event.id)) { "dead letter" }
         }
     }
 }
 
-fn letter(letter: &DeadLetterView) -> Markup {
+fn letter_row(letter: &DeadLetterView) -> Markup {
     let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
     let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
     let address = letter_address(&letter.object).query("index", Some(letter.index));
@@ -205,6 +208,6 @@ fn letter(letter: &DeadLetterView) -> Markup {
     }
 }
 
-fn letter_address(object: &str) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object))
+fn letter_address(object: &str) -> PageAddress {
+    PageAddress::new(&["dead-letters", "record"]).query("object", Some(object))
 }

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use posthaste_core::api::{SubscriptionSettings, TopicSettings};
 use posthaste_core::model::SubscriptionName;
 
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
-use crate::shown::foreign;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::shown::foreign_text;
 
 /// A topic, as far as one look-up says.
 pub(crate) enum KnownTopic {
@@ -19,15 +19,15 @@ pub(crate) enum KnownTopic {
 
 impl KnownTopic {
     /// Asks for the topic.
-    pub(crate) async fn ask(api: &Api, topic: &str) -> Self {
-        Self::of(api.get(Target::new(&["topics", topic])).await)
+    pub(crate) async fn load(api: &ManageApi, topic: &str) -> Self {
+        Self::from_response(api.get(RequestTarget::new(&["topics", topic])).await)
     }
 
     /// The topic by the answer to a look-up.
-    fn of(answer: Result<TopicSettings, Refusal>) -> Self {
+    fn from_response(answer: Result<TopicSettings, ApiRefusal>) -> Self {
         match answer {
             Ok(topic) => Self::Here(Box::new(topic)),
-            Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => Self::Deleted,
+            Err(refusal) if refusal.status_code() == StatusCode::NOT_FOUND => Self::Deleted,
             Err(_) => Self::Unknown,
         }
     }
@@ -55,7 +55,7 @@ impl KnownTopic {
     }
 
     /// Whether a subscription, or the topic, is known to be deleted.
-    pub(crate) fn has_lost(&self, subscription: &str) -> bool {
+    pub(crate) fn has_deleted(&self, subscription: &str) -> bool {
         match self {
             Self::Here(_) => self.subscription(subscription).is_none(),
             Self::Deleted => true,
@@ -68,9 +68,9 @@ impl KnownTopic {
 pub(crate) fn subscription_link(topic: &str, name: &str, is_deleted: bool) -> Markup {
     html! {
         @if is_deleted {
-            (foreign(topic)) " / " (foreign(name)) " " span.hint { "(deleted)" }
+            (foreign_text(topic)) " / " (foreign_text(name)) " " span.hint { "(deleted)" }
         } @else {
-            a href=(Address::subscription(topic, name)) { (foreign(topic)) " / " (foreign(name)) }
+            a href=(PageAddress::for_subscription(topic, name)) { (foreign_text(topic)) " / " (foreign_text(name)) }
         }
     }
 }

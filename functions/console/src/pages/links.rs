@@ -7,20 +7,20 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView, SlowTargetView};
 
 use self::search::LinkSearch;
-pub(crate) use self::words::{badge, meaning};
+pub(crate) use self::words::{state_badge, state_meaning};
 use crate::address;
-use crate::api::Target;
-use crate::asked::Query;
-use crate::console::Pages;
+use crate::api::RequestTarget;
+use crate::asked::PageQuery;
+use crate::console::PageContext;
 use crate::filters::{ROWS_MAX, pager};
-use crate::page::{Answer, Page, Section};
-use crate::pages::subscription::waiting::in_words;
-use crate::shown::{foreign, number, time};
-use crate::table::Column::{self, Number, Text};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::subscription::waiting::count_in_words;
+use crate::shown::{foreign_text, number, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [TableColumn; 7] = [
     Text("Link or subscription"),
     Text("State"),
     Text("Since"),
@@ -31,18 +31,21 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// The columns of those that take the slow lane.
-const SLOW_COLUMNS: [Column; 2] = [Text("Link or subscription"), Text("Until at least")];
+const SLOW_COLUMNS: [TableColumn; 2] = [Text("Link or subscription"), Text("Until at least")];
 
 /// Most rows that the API answers.
 const ROWS_KNOWN_MAX: usize = 1_000;
 
 /// The page.
-pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Answer {
-    let view: LinksView = pages.api.get(Target::new(&["links"])).await?;
+pub(crate) async fn show_page(
+    pages: PageContext,
+    PageQuery(search): PageQuery<LinkSearch>,
+) -> PageResult {
+    let view: LinksView = pages.api.get(RequestTarget::new(&["links"])).await?;
     let found: Vec<_> = view
         .links
         .iter()
-        .filter(|link| search.selects(link))
+        .filter(|link| search.is_selected(link))
         .collect();
     let shown: Vec<_> = found
         .iter()
@@ -52,7 +55,7 @@ pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Ans
         .collect();
     let end = search.after + shown.len();
     let body = html! {
-        @if !view.links.is_empty() { (search.form()) }
+        @if !view.links.is_empty() { (search.filter_form()) }
         section #links data-live aria-label="Links" {
             @if view.links.is_empty() {
                 p.empty { "Every link and subscription is well, and nothing is held." }
@@ -61,18 +64,18 @@ pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Ans
             } @else if shown.is_empty() {
                 p.empty { "There are no more rows." }
             } @else {
-                (table("Links that are not well", &COLUMNS, shown.iter().map(|link| row(link))))
+                (table("Links that are not well", &COLUMNS, shown.iter().map(|link| link_row(link))))
             }
-            @if view.truncated { (left_out(view.links.len())) }
-            @if !view.slow.is_empty() { (slow(&view.slow)) }
+            @if view.truncated { (left_out_note(view.links.len())) }
+            @if !view.slow.is_empty() { (slow_section(&view.slow)) }
         }
-        (pager((search.after > 0).then(|| search.page(0)), (end < found.len()).then(|| search.page(end))))
+        (pager((search.after > 0).then(|| search.page_address(0)), (end < found.len()).then(|| search.page_address(end))))
     };
-    Ok(Page::new("Links", body).of(Section::Links))
+    Ok(ConsolePage::new("Links", body).in_section(MenuSection::Links))
 }
 
 /// Those that take the slow lane.
-fn slow(targets: &[SlowTargetView]) -> Markup {
+fn slow_section(targets: &[SlowTargetView]) -> Markup {
     html! {
         h2 { "Slow lane" }
         p.hint {
@@ -87,18 +90,18 @@ fn slow_row(slow: &SlowTargetView) -> Markup {
         tr {
             td {
                 @if let (Some(topic), Some(name)) = (&slow.topic, &slow.subscription) {
-                    a href=(address::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
+                    a href=(address::subscription_path(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
                     br;
                 }
-                span.hint { (foreign(&slow.link)) }
+                span.hint { (foreign_text(&slow.link)) }
             }
-            td { (time(slow.slow_until.0)) }
+            td { (time_tag(slow.slow_until.0)) }
         }
     }
 }
 
 /// The note where the API left rows out.
-fn left_out(rows: usize) -> Markup {
+fn left_out_note(rows: usize) -> Markup {
     html! {
         p.hint {
             @if rows < ROWS_KNOWN_MAX {
@@ -116,36 +119,36 @@ pub(crate) fn is_down(link: &LinkView) -> bool {
     link.failing_since.is_some() && link.state != LinkState::Recovering
 }
 
-fn row(link: &LinkView) -> Markup {
+fn link_row(link: &LinkView) -> Markup {
     let failures = link.failures.map(|failures| number(failures.into()));
     html! {
         tr {
-            td { (target(link)) }
-            td { (badge(link.state)) br; span.hint { (meaning(link.state)) } }
-            td { @if let Some(since) = &link.since { (time(since.0)) } }
+            td { (target_link(link)) }
+            td { (state_badge(link.state)) br; span.hint { (state_meaning(link.state)) } }
+            td { @if let Some(since) = &link.since { (time_tag(since.0)) } }
             td {
                 @if let Some(outcome) = &link.last_outcome { (outcome) }
                 @if let Some(status) = link.last_http_status_code { " " (status) }
             }
             td.number { (failures.unwrap_or_default()) }
-            td { @if let Some(next) = &link.next_probe { (time(next.0)) } }
-            td.number { @if let Some(waiting) = link.waiting.as_deref() { (in_words(waiting)) } }
+            td { @if let Some(next) = &link.next_probe { (time_tag(next.0)) } }
+            td.number { @if let Some(waiting) = link.waiting.as_deref() { (count_in_words(waiting)) } }
         }
     }
 }
 
 /// The link or subscription, with a link to its page.
-pub(crate) fn target(link: &LinkView) -> Markup {
+pub(crate) fn target_link(link: &LinkView) -> Markup {
     let address = link.link.as_deref().unwrap_or("(not known)");
     html! {
         @match (&link.topic, &link.subscription) {
             (Some(topic), Some(name)) => {
-                a href=(address::subscription(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
+                a href=(address::subscription_path(topic.as_str(), name.as_str(), &[])) { (topic) " / " (name) }
                 br;
-                span.hint { (foreign(address)) }
+                span.hint { (foreign_text(address)) }
             }
             _ => {
-                (foreign(address))
+                (foreign_text(address))
                 @if link.scope == LinkScope::Link { br; span.hint { "everything on this link" } }
             }
         }

@@ -7,17 +7,17 @@ use posthaste_core::model::SubscriptionName;
 use posthaste_yaml::TextMistake;
 
 use crate::address;
-use crate::api::Target;
-use crate::asked::{Fields, Path};
-use crate::console::Pages;
-use crate::editing::{Draft, Editor, Step, mistake_in};
-use crate::page::{Answer, Page, Section};
-use crate::pages::edit_subscription::{Wanted, wanted};
-use crate::pages::subscription::{Named, settings_text};
-use crate::pages::subscription_actions::secret;
-use crate::parts::{after, button, to_copy};
-use crate::shown::foreign;
-use crate::visit::Visit;
+use crate::api::RequestTarget;
+use crate::asked::{FormFields, PathParts};
+use crate::console::PageContext;
+use crate::editing::{DraftEditor, EditStep, SettingsDraft, unplaced_mistake};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::edit_subscription::{WantedSettings, wanted_settings};
+use crate::pages::subscription::{SubscriptionInUrl, settings_text};
+use crate::pages::subscription_actions::secret_to_copy;
+use crate::parts::{address_after, button_form, copy_block};
+use crate::shown::foreign_text;
+use crate::visit::PageVisit;
 
 /// The settings that a new subscription begins with.
 const TEMPLATE: &str = "\
@@ -43,82 +43,101 @@ endpoint:
 ";
 
 /// The form.
-pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
-    let _: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
-    let draft = Draft {
+pub(crate) async fn show_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+) -> PageResult {
+    let _: TopicSettings = pages
+        .api
+        .get(RequestTarget::new(&["topics", &topic]))
+        .await?;
+    let draft = SettingsDraft {
         text: TEMPLATE.to_owned(),
         version: String::new(),
         name: String::new(),
     };
-    Ok(editor(&visit, &topic, &draft).form_page(&[]))
+    Ok(draft_editor(&visit, &topic, &draft).form_page(&[]))
 }
 
 /// A step of making one.
-pub(crate) async fn send(
-    pages: Pages,
-    visit: Visit,
-    Path([topic]): Path<1>,
-    fields: Fields,
-) -> Result<Response, Page> {
-    let step = Step::of(&fields);
-    let draft = Draft::of(&fields)?;
-    let editor = editor(&visit, &topic, &draft);
-    if step == Step::Edit {
+pub(crate) async fn submit_form(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    let step = EditStep::from_form(&fields);
+    let draft = SettingsDraft::from_form(&fields)?;
+    let editor = draft_editor(&visit, &topic, &draft);
+    if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
     let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let present = pages
         .api
-        .get::<TopicSettings>(Target::new(&["topics", &topic]))
+        .get::<TopicSettings>(RequestTarget::new(&["topics", &topic]))
         .await;
     let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
-    let wanted = new(&present, &draft, &visit).map_err(mistaken)?;
-    if step == Step::Check {
-        return Ok(review(&editor, &wanted)?.into_response());
+    let wanted = new_settings(&present, &draft, &visit).map_err(mistaken)?;
+    if step == EditStep::Check {
+        return Ok(review_page(&editor, &wanted)?.into_response());
     }
-    let named = Named {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &draft.name,
     };
     match pages
         .api
-        .create::<SubscriptionSettings>(named.target(&[]), &wanted.settings)
+        .create::<SubscriptionSettings>(named.request_target(&[]), &wanted.settings)
         .await
     {
         Ok(created) => Ok(created_page(&visit, named, &created.body)),
-        Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![taken(&draft.name)])),
+        Err(refusal) if refusal.is_version_conflict() => {
+            Err(mistaken(vec![name_taken_mistake(&draft.name)]))
+        }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
 /// The settings of the new subscription, or the mistakes of the draft.
-fn new(topic: &TopicSettings, draft: &Draft, visit: &Visit) -> Result<Wanted, Vec<TextMistake>> {
+fn new_settings(
+    topic: &TopicSettings,
+    draft: &SettingsDraft,
+    visit: &PageVisit,
+) -> Result<WantedSettings, Vec<TextMistake>> {
     match SubscriptionName::parse(&draft.name) {
-        Ok(name) if topic.stored_name(&name).is_some() => Err(vec![taken(&draft.name)]),
-        Ok(_) => wanted(topic, &draft.name, draft, visit.now),
+        Ok(name) if topic.stored_name(&name).is_some() => {
+            Err(vec![name_taken_mistake(&draft.name)])
+        }
+        Ok(_) => wanted_settings(topic, &draft.name, draft, visit.now),
         // The mistakes of the settings are shown with that of the name.
         Err(error) => {
-            let others = wanted(topic, "new", draft, visit.now)
+            let others = wanted_settings(topic, "new", draft, visit.now)
                 .err()
                 .unwrap_or_default();
-            Err([vec![mistake_in("name", error)], others].concat())
+            Err([vec![unplaced_mistake("name", error)], others].concat())
         }
     }
 }
 
-fn taken(name: &str) -> TextMistake {
-    mistake_in(
+fn name_taken_mistake(name: &str) -> TextMistake {
+    unplaced_mistake(
         "name",
         format!("the topic has a subscription {name:?} already"),
     )
 }
 
-fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
-    Editor {
+fn draft_editor<'a>(
+    visit: &'a PageVisit,
+    topic: &str,
+    draft: &'a SettingsDraft,
+) -> DraftEditor<'a> {
+    DraftEditor {
         visit,
         title: format!("New subscription of {topic}"),
-        action: address::topic(topic, &["subscriptions", address::NEW]),
-        back: address::topic(topic, &[]),
+        action: address::topic_path(topic, &["subscriptions", address::NEW]),
+        back: address::topic_path(topic, &[]),
         first: name_field("subscription", &draft.name),
         draft,
     }
@@ -135,11 +154,11 @@ pub(super) fn name_field(what: &str, name: &str) -> Markup {
 }
 
 /// The page with the settings, and the way to save them.
-fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
+fn review_page(editor: &DraftEditor<'_>, wanted: &WantedSettings) -> PageResult {
     let name = &editor.draft.name;
     Ok(editor.decision_page(&html! {
-        p { "Saving makes the subscription " strong { (foreign(name)) } " with these settings:" }
-        (to_copy("Settings of the new subscription", &settings_text(&wanted.next)?))
+        p { "Saving makes the subscription " strong { (foreign_text(name)) } " with these settings:" }
+        (copy_block("Settings of the new subscription", &settings_text(&wanted.next)?))
         @if wanted.settings.signing.secrets.is_none() {
             p { "A signing secret is made, and shown once after saving." }
         }
@@ -147,28 +166,35 @@ fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
 }
 
 /// The page with the secret that was made, or the way to the subscription.
-fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings) -> Response {
+fn created_page(
+    visit: &PageVisit,
+    named: SubscriptionInUrl<'_>,
+    created: &SubscriptionSettings,
+) -> Response {
     let made: Vec<_> = created
         .signing
         .timed_secrets()
         .filter(|(secret, _)| !secret.is_masked())
         .collect();
     if made.is_empty() {
-        return Redirect::to(&after(&named.page(&[]), "created", visit.now)).into_response();
+        return Redirect::to(&address_after(&named.page_path(&[]), "created", visit.now))
+            .into_response();
     }
-    let publish = format!("{}#publish", address::topic(named.topic, &[]));
+    let publish = format!("{}#publish", address::topic_path(named.topic, &[]));
     let body = html! {
         p.done role="status" { "The subscription was created, with a signing secret." }
-        @for (made, _) in &made { (secret(made.expose())) }
+        @for (made, _) in &made { (secret_to_copy(made.expose())) }
         h2 { "What next" }
         p {
             a href=(publish) { "Publish an event" } " to the topic, or look at "
-            a href=(named.page(&[])) { "the subscription" } "."
+            a href=(named.page_path(&[])) { "the subscription" } "."
         }
         @if created.may_be_sent_to() {
-            div.actions { (button(visit, &named.page(&["test"]), "", "Send a test event")) }
+            div.actions { (button_form(visit, &named.page_path(&["test"]), "", "Send a test event")) }
         }
     };
     let title = format!("{} / {}", named.topic, named.name);
-    Page::new(title, body).of(Section::Topics).into_response()
+    ConsolePage::new(title, body)
+        .in_section(MenuSection::Topics)
+        .into_response()
 }

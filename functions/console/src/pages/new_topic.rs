@@ -8,15 +8,15 @@ use posthaste_yaml::TextMistake;
 use serde_json::Value;
 
 use crate::address;
-use crate::api::Target;
-use crate::asked::Fields;
-use crate::console::Pages;
-use crate::editing::{Draft, mistake_in, mistakes, text_area, unsaved};
-use crate::page::{Page, Section, form_token};
-use crate::pages::edit_topic::settings;
+use crate::api::RequestTarget;
+use crate::asked::FormFields;
+use crate::console::PageContext;
+use crate::editing::{SettingsDraft, mistake_list, text_area, unplaced_mistake, unsaved_note};
+use crate::page::{ConsolePage, MenuSection, form_token};
+use crate::pages::edit_topic::parse_settings;
 use crate::pages::new_subscription::name_field;
-use crate::parts::after;
-use crate::visit::Visit;
+use crate::parts::address_after;
+use crate::visit::PageVisit;
 
 /// The settings that a new topic begins with.
 const TEMPLATE: &str = "\
@@ -31,49 +31,53 @@ inputSchema: CloudEvents
 ";
 
 /// The form.
-pub(crate) async fn form(visit: Visit) -> Page {
-    let draft = Draft {
+pub(crate) async fn show_form(visit: PageVisit) -> ConsolePage {
+    let draft = SettingsDraft {
         text: TEMPLATE.to_owned(),
         version: String::new(),
         name: String::new(),
     };
-    page(&visit, &draft, None)
+    form_page(&visit, &draft, None)
 }
 
 /// Makes the topic.
-pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<Redirect, Page> {
-    let draft = Draft::of(&fields)?;
+pub(crate) async fn submit_form(
+    pages: PageContext,
+    visit: PageVisit,
+    fields: FormFields,
+) -> Result<Redirect, ConsolePage> {
+    let draft = SettingsDraft::from_form(&fields)?;
     let mistaken = |found: Vec<TextMistake>| {
-        page(&visit, &draft, Some(&mistakes(&found))).with_status(StatusCode::BAD_REQUEST)
+        form_page(&visit, &draft, Some(&mistake_list(&found))).with_status(StatusCode::BAD_REQUEST)
     };
-    let name =
-        TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
-    let settings = settings(&name, &draft).map_err(mistaken)?;
+    let name = TopicName::parse(&draft.name)
+        .map_err(|error| mistaken(vec![unplaced_mistake("name", error)]))?;
+    let settings = parse_settings(&name, &draft).map_err(mistaken)?;
     match pages
         .api
-        .create::<Value>(Target::new(&["topics", name.as_str()]), &settings)
+        .create::<Value>(RequestTarget::new(&["topics", name.as_str()]), &settings)
         .await
     {
-        Ok(_) => Ok(Redirect::to(&after(
-            &address::topic(name.as_str(), &[]),
+        Ok(_) => Ok(Redirect::to(&address_after(
+            &address::topic_path(name.as_str(), &[]),
             "created",
             visit.now,
         ))),
-        Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![mistake_in(
+        Err(refusal) if refusal.is_version_conflict() => Err(mistaken(vec![unplaced_mistake(
             "name",
             format!("there is a topic {:?} already", name.as_str()),
         )])),
         Err(refusal) => {
-            let note = unsaved(&draft, &refusal, &address::topic(name.as_str(), &[]));
-            Err(page(&visit, &draft, Some(&note)).with_status(refusal.status()))
+            let note = unsaved_note(&draft, &refusal, &address::topic_path(name.as_str(), &[]));
+            Err(form_page(&visit, &draft, Some(&note)).with_status(refusal.status_code()))
         }
     }
 }
 
-fn page(visit: &Visit, draft: &Draft, note: Option<&Markup>) -> Page {
+fn form_page(visit: &PageVisit, draft: &SettingsDraft, note: Option<&Markup>) -> ConsolePage {
     let body = html! {
         @if let Some(note) = note { (note) }
-        form method="post" action=(address::page(&["topics", address::NEW])) {
+        form method="post" action=(address::page_path(&["topics", address::NEW])) {
             (form_token(&visit.form_token))
             (name_field("topic", &draft.name))
             details open[note.is_some()] {
@@ -82,9 +86,9 @@ fn page(visit: &Visit, draft: &Draft, note: Option<&Markup>) -> Page {
             }
             div.actions {
                 button.primary type="submit" { "Create topic" }
-                a.button href=(address::page(&["topics"])) { "Cancel" }
+                a.button href=(address::page_path(&["topics"])) { "Cancel" }
             }
         }
     };
-    Page::new("New topic", body).of(Section::Topics)
+    ConsolePage::new("New topic", body).in_section(MenuSection::Topics)
 }

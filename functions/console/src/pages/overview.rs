@@ -9,16 +9,16 @@ use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::LinksView;
 
-use self::seen::see;
-use self::tiles::Tiles;
-use crate::api::Refusal;
-use crate::console::{Console, PATH, Pages};
-use crate::page::{Page, Section};
+use self::seen::load_overview;
+use self::tiles::OverviewTiles;
+use crate::api::ApiRefusal;
+use crate::console::{ConsoleState, PATH, PageContext};
+use crate::page::{ConsolePage, MenuSection};
 use crate::pages::find::find_form;
-use crate::pages::links::{is_down, target};
-use crate::recent::Recent;
+use crate::pages::links::{is_down, target_link};
+use crate::recent::RecentHistory;
 use crate::shown::number;
-use crate::visit::Visit;
+use crate::visit::PageVisit;
 
 /// Hours that the page shows.
 const HOURS: u32 = 1;
@@ -27,28 +27,28 @@ const HOURS: u32 = 1;
 const LINKS_NAMED_MAX: usize = 3;
 
 /// The page.
-pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
+pub(crate) async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
     let recent = pages
         .history
         .as_deref()
-        .map(|history| Recent::read(history, HOURS, visit.now));
-    let progress = first_steps::progress(&pages.api, recent.as_ref(), visit.now);
-    let (progress, seen) = join(progress, see(&pages)).await;
+        .map(|history| RecentHistory::read(history, HOURS, visit.now));
+    let progress = first_steps::load_progress(&pages.api, recent.as_ref(), visit.now);
+    let (progress, seen) = join(progress, load_overview(&pages)).await;
     let body = html! {
-        (first_steps::part(progress.as_ref()))
+        (first_steps::live_section(progress.as_ref()))
         (find_form())
         section #overview data-live aria-label="Overview" {
-            (Tiles { seen: &seen, recent: recent.as_ref() }.render())
-            (down(seen.links.as_ref()))
-            @if let Some(recent) = &recent { (charts::section(recent)) } @else { (without_history(&pages)) }
+            (OverviewTiles { seen: &seen, recent: recent.as_ref() }.render())
+            (down_links(seen.links.as_ref()))
+            @if let Some(recent) = &recent { (charts::last_hour_section(recent)) } @else { (no_history_note(&pages)) }
         }
     };
-    Page::new("Overview", body).of(Section::Overview)
+    ConsolePage::new("Overview", body).in_section(MenuSection::Overview)
 }
 
 /// The first links that are down. It has the same place whatever their number, so that the charts
 /// below never move.
-fn down(links: Result<&LinksView, &Refusal>) -> Markup {
+fn down_links(links: Result<&LinksView, &ApiRefusal>) -> Markup {
     let down = links.map(|view| {
         view.links
             .iter()
@@ -66,7 +66,7 @@ fn down(links: Result<&LinksView, &Refusal>) -> Markup {
         div.down-now {
             @match down {
                 Ok(down) if down.is_empty() => p { "No link is down." },
-                Ok(down) => ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target(link)) } } },
+                Ok(down) => ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target_link(link)) } } },
                 Err(_) => p { "The links cannot be read at the moment." },
             }
         }
@@ -74,7 +74,7 @@ fn down(links: Result<&LinksView, &Refusal>) -> Markup {
 }
 
 /// The note where nobody keeps a history.
-fn without_history(pages: &Console) -> Markup {
+fn no_history_note(pages: &ConsoleState) -> Markup {
     html! {
         h2 { "Over time" }
         p {

@@ -8,14 +8,14 @@ use posthaste_core::api::{IsoDuration, PressureView};
 use posthaste_core::pressure::{PressureLevel, ProducerTier};
 use serde::Deserialize;
 
-use crate::api::Target;
-use crate::asked::Query;
-use crate::chart::Unit;
-use crate::console::{PATH, Pages};
-use crate::page::{Answer, Page, Section};
-use crate::pages::overview::charts::{level, tarpit};
-use crate::recent::Recent;
-use crate::visit::Visit;
+use crate::api::RequestTarget;
+use crate::asked::PageQuery;
+use crate::chart::ChartUnit;
+use crate::console::{PATH, PageContext};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::overview::charts::{level_chart, tarpit_chart};
+use crate::recent::RecentHistory;
+use crate::visit::PageVisit;
 
 /// The times that the charts can show, in hours.
 const HOURS: [u32; 2] = [1, 24];
@@ -28,43 +28,43 @@ pub(crate) struct PressureQuery {
 }
 
 /// The page.
-pub(crate) async fn pressure(
-    pages: Pages,
-    visit: Visit,
-    Query(query): Query<PressureQuery>,
-) -> Answer {
+pub(crate) async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(query): PageQuery<PressureQuery>,
+) -> PageResult {
     let hours = query.hours.unwrap_or(HOURS[0]);
     if !HOURS.contains(&hours) {
-        return Err(Page::bad_request("hours is 1 or 24"));
+        return Err(ConsolePage::bad_request("hours is 1 or 24"));
     }
-    let view: PressureView = pages.api.get(Target::new(&["pressure"])).await?;
+    let view: PressureView = pages.api.get(RequestTarget::new(&["pressure"])).await?;
     let recent = pages
         .history
         .as_deref()
-        .map(|history| Recent::read(history, hours, visit.now));
+        .map(|history| RecentHistory::read(history, hours, visit.now));
     let body = html! {
-        @if recent.is_some() { (choice(hours)) }
+        @if recent.is_some() { (hours_choice(hours)) }
         section #pressure data-live aria-label="Pressure" {
-            (facts::section(&view))
-            (resources::topics(&view))
-            (resources::resources(&view))
+            (facts::state_section(&view))
+            (resources::topic_table(&view))
+            (resources::reading_table(&view))
             @if let Some(recent) = &recent {
-                h2 { "Over " (recent.window.words()) }
+                h2 { "Over " (recent.window.in_words()) }
                 div.charts {
-                    (level(recent).render(&recent.window))
-                    (tarpit(recent).render(&recent.window))
+                    (level_chart(recent).render(&recent.window))
+                    (tarpit_chart(recent).render(&recent.window))
                     @for resource in &view.resources {
-                        (resources::chart(resource, recent).render(&recent.window))
+                        (resources::reading_chart(resource, recent).render(&recent.window))
                     }
                 }
             }
         }
     };
-    Ok(Page::new("Pressure", body).of(Section::Pressure))
+    Ok(ConsolePage::new("Pressure", body).in_section(MenuSection::Pressure))
 }
 
 /// The times to choose from.
-fn choice(shown: u32) -> Markup {
+fn hours_choice(shown: u32) -> Markup {
     html! {
         nav.actions aria-label="Time of the charts" {
             @for hours in HOURS {
@@ -88,7 +88,7 @@ pub(crate) fn level_badge(level: PressureLevel) -> Markup {
 }
 
 /// The names of tiers.
-pub(crate) fn tiers(tiers: &[ProducerTier]) -> String {
+pub(crate) fn tier_names(tiers: &[ProducerTier]) -> String {
     tiers
         .iter()
         .map(|tier| tier.as_str())
@@ -97,6 +97,6 @@ pub(crate) fn tiers(tiers: &[ProducerTier]) -> String {
 }
 
 /// A wait of producers.
-pub(crate) fn wait(length: IsoDuration) -> String {
-    Unit::Millis.text(length.0.as_secs_f64() * 1_000.0)
+pub(crate) fn wait_text(length: IsoDuration) -> String {
+    ChartUnit::Millis.format_value(length.0.as_secs_f64() * 1_000.0)
 }

@@ -9,21 +9,21 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayPage, ReplayView};
 use serde::Deserialize;
 
-pub(crate) use self::one::{cancel, replay};
-use self::shown::{rate, state, target};
+pub(crate) use self::one::{cancel, show_replay};
+use self::shown::{rate_text, state_badge, target_link};
 use super::topic_names::TopicNames;
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
-use crate::asked::Query;
-use crate::console::{PATH, Pages};
-use crate::filters::{Field, ROWS_MAX, pager_of, refused, tick};
-use crate::page::{Answer, Page, Section};
-use crate::shown::{foreign, number, time};
-use crate::table::Column::{self, Number, Text};
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::asked::PageQuery;
+use crate::console::{PATH, PageContext};
+use crate::filters::{FormField, ROWS_MAX, checkbox, list_pager, refusal_note};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::shown::{foreign_text, number, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [TableColumn; 8] = [
     Text("Replay"),
     Text("Topic and subscription"),
     Text("State"),
@@ -39,7 +39,7 @@ const FIELDS: [&str; 2] = ["topic", "subscription"];
 
 /// The query of the list.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct ReplaysAsked {
+pub(crate) struct ReplaysPageQuery {
     topic: Option<String>,
     subscription: Option<String>,
     /// Whether those that have ended are left out.
@@ -49,29 +49,32 @@ pub(crate) struct ReplaysAsked {
 }
 
 /// The page with the list, the newest first.
-pub(crate) async fn replays(pages: Pages, Query(asked): Query<ReplaysAsked>) -> Answer {
-    let (topics, found) = join(TopicNames::ask(&pages.api), asked.replays(&pages.api)).await;
+pub(crate) async fn show_list(
+    pages: PageContext,
+    PageQuery(asked): PageQuery<ReplaysPageQuery>,
+) -> PageResult {
+    let (topics, found) = join(TopicNames::load(&pages.api), asked.load_replays(&pages.api)).await;
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
-        (asked.form(&topics, refusal))
-        @if let Some(refusal) = refusal { (refused(refusal, &FIELDS)) }
+        (asked.filter_form(&topics, refusal))
+        @if let Some(refusal) = refusal { (refusal_note(refusal, &FIELDS)) }
         section #replays data-live aria-label="Replays" {
-            @if let Ok(page) = &found { (asked.rows(page)) }
+            @if let Ok(page) = &found { (asked.replay_table(page)) }
         }
         @if let Ok(page) = &found {
-            (pager_of(&asked.address(), asked.cursor.as_deref(), page.cursor.as_deref()))
+            (list_pager(&asked.list_address(), asked.cursor.as_deref(), page.cursor.as_deref()))
         }
     };
-    let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Replays", body)
-        .of(Section::Replays)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    Ok(ConsolePage::new("Replays", body)
+        .in_section(MenuSection::Replays)
         .with_status(status))
 }
 
-impl ReplaysAsked {
-    async fn replays(&self, api: &Api) -> Result<ReplayPage, Refusal> {
-        let target = Target::new(&["replays"])
+impl ReplaysPageQuery {
+    async fn load_replays(&self, api: &ManageApi) -> Result<ReplayPage, ApiRefusal> {
+        let target = RequestTarget::new(&["replays"])
             .query("newestFirst", Some(true))
             .query("limit", Some(ROWS_MAX));
         let target = self
@@ -83,8 +86,8 @@ impl ReplaysAsked {
     }
 
     /// The address of the first page.
-    fn address(&self) -> Address {
-        let list = Address::new(&["replays"]);
+    fn list_address(&self) -> PageAddress {
+        let list = PageAddress::new(&["replays"]);
         self.filters()
             .into_iter()
             .fold(list, |list, (name, value)| list.query(name, value))
@@ -98,8 +101,8 @@ impl ReplaysAsked {
         ]
     }
 
-    fn form(&self, topics: &TopicNames, refusal: Option<&Refusal>) -> Markup {
-        let subscription = Field {
+    fn filter_form(&self, topics: &TopicNames, refusal: Option<&ApiRefusal>) -> Markup {
+        let subscription = FormField {
             name: "subscription",
             label: "Subscription",
             value: self.subscription.as_deref(),
@@ -107,26 +110,26 @@ impl ReplaysAsked {
             refusal,
         };
         html! {
-            form.filters method="get" action=(Address::new(&["replays"])) {
-                (topics.field("(any topic)", self.topic.as_deref(), refusal))
-                (subscription.text())
-                (tick("active", "Only those that have not ended", self.active))
+            form.filters method="get" action=(PageAddress::new(&["replays"])) {
+                (topics.topic_field("(any topic)", self.topic.as_deref(), refusal))
+                (subscription.text_input())
+                (checkbox("active", "Only those that have not ended", self.active))
                 div { button.primary type="submit" { "Search" } }
             }
         }
     }
 
-    fn rows(&self, page: &ReplayPage) -> Markup {
+    fn replay_table(&self, page: &ReplayPage) -> Markup {
         html! {
             @if page.replays.is_empty() {
-                (self.none(page))
+                (self.empty_note(page))
             } @else {
-                (table("Replays, the newest first", &COLUMNS, page.replays.iter().map(row)))
+                (table("Replays, the newest first", &COLUMNS, page.replays.iter().map(replay_row)))
             }
         }
     }
 
-    fn none(&self, page: &ReplayPage) -> Markup {
+    fn empty_note(&self, page: &ReplayPage) -> Markup {
         html! {
             p.empty {
                 @if page.cursor.is_some() {
@@ -146,17 +149,17 @@ impl ReplaysAsked {
     }
 }
 
-fn row(replay: &ReplayView) -> Markup {
+fn replay_row(replay: &ReplayView) -> Markup {
     html! {
         tr {
-            td { a href=(Address::new(&["replays", &replay.id])) { (foreign(&replay.id)) } }
-            td { (target(replay)) }
-            td { (state(replay)) }
+            td { a href=(PageAddress::new(&["replays", &replay.id])) { (foreign_text(&replay.id)) } }
+            td { (target_link(replay)) }
+            td { (state_badge(replay)) }
             td.number { (number(replay.found)) }
             td.number { (number(replay.queued)) }
             td.number { (number(replay.failed)) }
-            td.number { (rate(replay)) }
-            td { (time(replay.created_at.0)) }
+            td.number { (rate_text(replay)) }
+            td { (time_tag(replay.created_at.0)) }
         }
     }
 }

@@ -7,8 +7,8 @@ use maud::html;
 use serde::Deserialize;
 
 use crate::console::PATH;
-use crate::page::{Page, form_token};
-use crate::visit::{Mistake, Visit};
+use crate::page::{ConsolePage, form_token};
+use crate::visit::{PageVisit, SignInMistake};
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -34,12 +34,16 @@ impl SignInQuery {
 }
 
 /// The page.
-pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>) -> Page {
+pub(crate) fn render_page(
+    visit: &PageVisit,
+    query: &SignInQuery,
+    mistake: Option<SignInMistake>,
+) -> ConsolePage {
     let body = html! {
         form.sign-in method="post" action={ (PATH) "/sign-in" } {
             (form_token(&visit.form_token))
             input type="hidden" name="next" value=(query.next_page());
-            @if let Some(mistake) = mistake { p.problem role="alert" { (text(mistake)) } }
+            @if let Some(mistake) = mistake { p.problem role="alert" { (mistake_text(mistake)) } }
             label for="key" { "Admin key" }
             input #key type="password" name="key" autocomplete="current-password" required autofocus;
             button.primary type="submit" { "Sign in" }
@@ -50,25 +54,26 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
             code { "AdminKeySha256" } "."
         }
     };
-    Page::new("Sign in", body).with_status(mistake.map_or(StatusCode::OK, status))
+    ConsolePage::new("Sign in", body).with_status(mistake.map_or(StatusCode::OK, mistake_status))
 }
 
-const fn status(mistake: Mistake) -> StatusCode {
+const fn mistake_status(mistake: SignInMistake) -> StatusCode {
     match mistake {
-        Mistake::TooMany => StatusCode::TOO_MANY_REQUESTS,
-        Mistake::WrongKey | Mistake::NoKey(_) | Mistake::TooLate | Mistake::NoCookie => {
-            StatusCode::FORBIDDEN
-        }
+        SignInMistake::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        SignInMistake::WrongKey
+        | SignInMistake::NoKey(_)
+        | SignInMistake::TooLate
+        | SignInMistake::NoCookie => StatusCode::FORBIDDEN,
     }
 }
 
-fn text(mistake: Mistake) -> Cow<'static, str> {
+fn mistake_text(mistake: SignInMistake) -> Cow<'static, str> {
     let text = match mistake {
-        Mistake::NoKey(error) => return format!("This is not an admin key: {error}.").into(),
-        Mistake::WrongKey => "This is not the admin key.",
-        Mistake::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
-        Mistake::TooLate => "This page was open for too long. Sign in again.",
-        Mistake::NoCookie => {
+        SignInMistake::NoKey(error) => return format!("This is not an admin key: {error}.").into(),
+        SignInMistake::WrongKey => "This is not the admin key.",
+        SignInMistake::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
+        SignInMistake::TooLate => "This page was open for too long. Sign in again.",
+        SignInMistake::NoCookie => {
             "Your browser did not keep the cookie of this page. It keeps it over https, and over http on \
              your own machine: use https, or forward a port to localhost."
         }

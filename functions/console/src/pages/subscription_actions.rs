@@ -9,24 +9,24 @@ use posthaste_core::api::{ForcedView, RotatedSecret, SubscriptionSettings, TestA
 use serde_json::{Map, Value};
 
 use crate::address;
-use crate::asked::{Fields, Path};
-use crate::console::Pages;
-use crate::page::{Answer, Page, Section};
-use crate::pages::subscription::Named;
+use crate::asked::{FormFields, PathParts};
+use crate::console::PageContext;
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::subscription::SubscriptionInUrl;
 use crate::pages::{deletion, not_found};
-use crate::parts::{after, button, refused};
-use crate::visit::Visit;
+use crate::parts::{address_after, button_form, refused_page};
+use crate::visit::PageVisit;
 
 /// The actions of which the page of the subscription shows the effect.
 const ACTIONS: [&str; 5] = ["pause", "resume", "enable", "disable", "validate"];
 
 /// Acts on the state.
-pub(crate) async fn act(
-    pages: Pages,
-    visit: Visit,
-    Path([topic, name, action]): Path<3>,
-) -> Result<Redirect, Page> {
-    let named = Named {
+pub(crate) async fn change_state(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name, action]): PathParts<3>,
+) -> Result<Redirect, ConsolePage> {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
@@ -35,53 +35,75 @@ pub(crate) async fn act(
     }
     let done = pages
         .api
-        .post::<SubscriptionSettings>(named.target(&[&action]))
+        .post::<SubscriptionSettings>(named.request_target(&[&action]))
         .await;
-    done.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(&named.page(&[]), &action, visit.now)))
+    done.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
+    Ok(Redirect::to(&address_after(
+        &named.page_path(&[]),
+        &action,
+        visit.now,
+    )))
 }
 
 /// Forces the subscription. Its page says whether that ended a hold.
 pub(crate) async fn force(
-    pages: Pages,
-    visit: Visit,
-    Path([topic, name]): Path<2>,
-) -> Result<Redirect, Page> {
-    let named = Named {
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name]): PathParts<2>,
+) -> Result<Redirect, ConsolePage> {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
-    let forced = pages.api.post::<ForcedView>(named.target(&["force"])).await;
+    let forced = pages
+        .api
+        .post::<ForcedView>(named.request_target(&["force"]))
+        .await;
     let forced = forced
-        .map_err(|refusal| refused(&refusal, &named.page(&[])))?
+        .map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?
         .forced;
     let words = if forced.is_empty() {
         "no-hold,forced"
     } else {
         "hold-ended,forced"
     };
-    Ok(Redirect::to(&after(&named.page(&[]), words, visit.now)))
+    Ok(Redirect::to(&address_after(
+        &named.page_path(&[]),
+        words,
+        visit.now,
+    )))
 }
 
 /// Sends a test event, and shows the request and its answer.
-pub(crate) async fn test(pages: Pages, visit: Visit, Path([topic, name]): Path<2>) -> Answer {
-    let named = Named {
+pub(crate) async fn send_test_event(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name]): PathParts<2>,
+) -> PageResult {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
-    let attempt = pages.api.post::<TestAttempt>(named.target(&["test"])).await;
-    let attempt = attempt.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
+    let attempt = pages
+        .api
+        .post::<TestAttempt>(named.request_target(&["test"]))
+        .await;
+    let attempt = attempt.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
     let body = html! {
-        (tested::tested(&attempt))
-        div.actions { (button(&visit, &named.page(&["test"]), "", "Send another test event")) }
-        (back(named))
+        (tested::attempt_facts(&attempt))
+        div.actions { (button_form(&visit, &named.page_path(&["test"]), "", "Send another test event")) }
+        (back_link(named))
     };
-    Ok(Page::new(format!("Test of {topic} / {name}"), body).of(Section::Topics))
+    Ok(ConsolePage::new(format!("Test of {topic} / {name}"), body).in_section(MenuSection::Topics))
 }
 
 /// Rotates the signing secret, and shows the new one, this once.
-pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: Fields) -> Answer {
-    let named = Named {
+pub(crate) async fn rotate_secret(
+    pages: PageContext,
+    PathParts([topic, name]): PathParts<2>,
+    fields: FormFields,
+) -> PageResult {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
@@ -95,20 +117,20 @@ pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: F
     }
     let rotated = pages
         .api
-        .send(
+        .send_json(
             Method::POST,
-            named.target(&["rotate-secret"]),
+            named.request_target(&["rotate-secret"]),
             None,
             &rotation,
         )
         .await;
     let rotated: RotatedSecret = rotated
-        .map_err(|refusal| refused(&refusal, &named.page(&[])))?
+        .map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?
         .body;
     let body = html! {
         p.done role="status" { "The new secret signs first from now on." }
-        (secret(rotated.secret.expose()))
-        (not_again())
+        (secret_to_copy(rotated.secret.expose()))
+        (no_reload_warning())
         @if let Some(key) = &rotated.public_key {
             p { "Receivers verify with the public key " code { (key) } "." }
         }
@@ -118,34 +140,37 @@ pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: F
                 @for ended in &rotated.ended { code { (ended.masked_as_one_of_several().expose()) } " " }
             }
         }
-        (back(named))
+        (back_link(named))
     };
-    Ok(Page::new(format!("New secret of {topic} / {name}"), body).of(Section::Topics))
+    Ok(
+        ConsolePage::new(format!("New secret of {topic} / {name}"), body)
+            .in_section(MenuSection::Topics),
+    )
 }
 
 /// Deletes the subscription.
 pub(crate) async fn delete(
-    pages: Pages,
-    visit: Visit,
-    Path([topic, name]): Path<2>,
-    fields: Fields,
-) -> Result<Redirect, Page> {
-    let named = Named {
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic, name]): PathParts<2>,
+    fields: FormFields,
+) -> Result<Redirect, ConsolePage> {
+    let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
-    deletion::check(&fields, &name, &named.page(&[]))?;
-    let deleted = pages.api.delete(named.target(&[])).await;
-    deleted.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(
-        &address::topic(&topic, &[]),
+    deletion::check_typed_name(&fields, &name, &named.page_path(&[]))?;
+    let deleted = pages.api.delete(named.request_target(&[])).await;
+    deleted.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
+    Ok(Redirect::to(&address_after(
+        &address::topic_path(&topic, &[]),
         "subscription-deleted",
         visit.now,
     )))
 }
 
 /// A secret that was made.
-pub(crate) fn secret(secret: &str) -> Markup {
+pub(crate) fn secret_to_copy(secret: &str) -> Markup {
     html! {
         p { "Copy the secret to the receiver now. It is never shown again." }
         pre tabindex="0" role="region" aria-label="Signing secret" { (secret) }
@@ -153,10 +178,10 @@ pub(crate) fn secret(secret: &str) -> Markup {
 }
 
 /// The warning of a page whose form is sent again by a reload.
-pub(crate) fn not_again() -> Markup {
+pub(crate) fn no_reload_warning() -> Markup {
     html! { p { strong { "Do not reload this page: that would make another one." } } }
 }
 
-fn back(named: Named<'_>) -> Markup {
-    html! { p { a href=(named.page(&[])) { "To the subscription" } } }
+fn back_link(named: SubscriptionInUrl<'_>) -> Markup {
+    html! { p { a href=(named.page_path(&[])) { "To the subscription" } } }
 }

@@ -9,17 +9,17 @@ use maud::{Markup, html};
 use posthaste_core::api::TopicSettings;
 use posthaste_core::model::SubscriptionName;
 
-use self::publishing::publishing;
+use self::publishing::publish_section;
 use self::subscriptions::SubscriptionSearch;
 use crate::address;
-use crate::api::{Refusal, Target};
-use crate::asked::{Path, Query};
-use crate::console::Pages;
-use crate::page::{Answer, Page, Section, problem};
+use crate::api::{ApiRefusal, RequestTarget};
+use crate::asked::{PageQuery, PathParts};
+use crate::console::PageContext;
+use crate::page::{ConsolePage, MenuSection, PageResult, problem_box};
 use crate::pages::deletion;
-use crate::parts::{DoneAsked, duration, fact};
-use crate::shown::foreign;
-use crate::visit::Visit;
+use crate::parts::{DoneNoticeQuery, duration_text, fact};
+use crate::shown::foreign_text;
+use crate::visit::PageVisit;
 
 /// The notices of actions.
 const DONE: [(&str, &str); 4] = [
@@ -33,21 +33,21 @@ const DONE: [(&str, &str); 4] = [
 const NAMES_SHOWN_MAX: usize = 5;
 
 /// The page.
-pub(crate) async fn topic(
-    pages: Pages,
-    visit: Visit,
-    Path([name]): Path<1>,
-    Query(done): Query<DoneAsked>,
-    Query(search): Query<SubscriptionSearch>,
+pub(crate) async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([name]): PathParts<1>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+    PageQuery(search): PageQuery<SubscriptionSearch>,
     headers: HeaderMap,
-) -> Answer {
+) -> PageResult {
     let topic = pages
         .api
-        .get::<TopicSettings>(Target::new(&["topics", &name]));
-    let (topic, page) = join(topic, search.subscriptions(&pages.api, &name)).await;
+        .get::<TopicSettings>(RequestTarget::new(&["topics", &name]));
+    let (topic, page) = join(topic, search.load_subscriptions(&pages.api, &name)).await;
     let topic = match topic {
-        Err(refusal) if refusal.status() == StatusCode::INTERNAL_SERVER_ERROR => {
-            return Ok(unreadable(&visit, &name, &refusal));
+        Err(refusal) if refusal.status_code() == StatusCode::INTERNAL_SERVER_ERROR => {
+            return Ok(unreadable_page(&visit, &name, &refusal));
         }
         topic => topic?,
     };
@@ -57,27 +57,27 @@ pub(crate) async fn topic(
         .map_or(name.as_str(), |name| name.as_str());
     let body = html! {
         (done.notice(visit.now, &DONE))
-        (facts(&topic))
+        (topic_facts(&topic))
         div.actions {
-            a.button href=(address::topic(name, &["edit"])) { "Edit topic" }
-            a.button href=(address::with_query(&address::page(&["events"]), &[("topic", name)])) { "Events" }
-            a.button href=(address::with_query(&address::page(&["dead-letters"]), &[("topic", name)])) {
+            a.button href=(address::topic_path(name, &["edit"])) { "Edit topic" }
+            a.button href=(address::with_query(&address::page_path(&["events"]), &[("topic", name)])) { "Events" }
+            a.button href=(address::with_query(&address::page_path(&["dead-letters"]), &[("topic", name)])) {
                 "Dead letters"
             }
         }
-        (search.section(name, &page))
-        (publishing(&visit, name, &topic, &headers))
+        (search.list_section(name, &page))
+        (publish_section(&visit, name, &topic, &headers))
         h2 { "Delete" }
-        (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"]), &goes_too(&topic)))
+        (deletion::confirm_form(&visit, "topic", name, &address::topic_path(name, &["delete"]), &deleted_with_topic(&topic)))
     };
-    let status = page.map_or_else(|refusal| refusal.status(), |_| StatusCode::OK);
-    Ok(Page::new(name, body)
-        .of(Section::Topics)
+    let status = page.map_or_else(|refusal| refusal.status_code(), |_| StatusCode::OK);
+    Ok(ConsolePage::new(name, body)
+        .in_section(MenuSection::Topics)
         .with_status(status))
 }
 
-fn facts(topic: &TopicSettings) -> Markup {
-    let length = |length| html! { (duration(length)) };
+fn topic_facts(topic: &TopicSettings) -> Markup {
+    let length = |length| html! { (duration_text(length)) };
     html! {
         dl.facts {
             (fact("Schema of events", &html! { (format!("{:?}", topic.input_schema)) }))
@@ -85,10 +85,10 @@ fn facts(topic: &TopicSettings) -> Markup {
                 (fact("Input mapping", &html! { "(see settings)" }))
             }
             (fact("Time to live", &topic.default_time_to_live.map_or_else(|| html! { "no bound" }, length)))
-            (fact("Delivery log", &delivery_log(topic)))
+            (fact("Delivery log", &delivery_log_text(topic)))
             @if let Some(notices) = &topic.notices_topic {
                 (fact("Notices go to", &html! {
-                    a href=(address::topic(notices.as_str(), &[])) { (foreign(notices.as_str())) }
+                    a href=(address::topic_path(notices.as_str(), &[])) { (foreign_text(notices.as_str())) }
                 }))
             }
             @if let Some(idle) = topic.auto_delete_on_idle {
@@ -98,7 +98,7 @@ fn facts(topic: &TopicSettings) -> Markup {
     }
 }
 
-fn delivery_log(topic: &TopicSettings) -> Markup {
+fn delivery_log_text(topic: &TopicSettings) -> Markup {
     html! {
         @match topic.delivery_log {
             Some(mode) => (mode),
@@ -108,24 +108,24 @@ fn delivery_log(topic: &TopicSettings) -> Markup {
 }
 
 /// The page of a topic whose record cannot be read: all that can be done here is to delete it.
-fn unreadable(visit: &Visit, name: &str, refusal: &Refusal) -> Page {
+fn unreadable_page(visit: &PageVisit, name: &str, refusal: &ApiRefusal) -> ConsolePage {
     let body = html! {
-        (problem(refusal))
+        (problem_box(refusal))
         p { "The topic takes no events until its record is repaired, or deleted and written again." }
         h2 { "Delete" }
-        (deletion::form(visit, "topic", name, &address::topic(name, &["delete"]), &all_goes_too()))
+        (deletion::confirm_form(visit, "topic", name, &address::topic_path(name, &["delete"]), &all_deleted_with_topic()))
     };
-    Page::new(name, body)
-        .of(Section::Topics)
-        .with_status(refusal.status())
+    ConsolePage::new(name, body)
+        .in_section(MenuSection::Topics)
+        .with_status(refusal.status_code())
 }
 
-fn all_goes_too() -> Markup {
+fn all_deleted_with_topic() -> Markup {
     html! { "Its subscriptions and its keys are deleted too. " }
 }
 
 /// The subscriptions that are deleted with the topic: how many, and the first ones.
-fn goes_too(topic: &TopicSettings) -> Markup {
+fn deleted_with_topic(topic: &TopicSettings) -> Markup {
     let names: Vec<_> = topic
         .subscriptions
         .keys()
@@ -146,8 +146,8 @@ fn goes_too(topic: &TopicSettings) -> Markup {
         "Its "
         @match names.len() {
             0 => {}
-            1 => { "subscription " (foreign(&first)) " and its " }
-            count => { (count) " subscriptions (" (foreign(&first)) (more) ") and its " }
+            1 => { "subscription " (foreign_text(&first)) " and its " }
+            count => { (count) " subscriptions (" (foreign_text(&first)) (more) ") and its " }
         }
         "keys are deleted too. "
     }

@@ -3,8 +3,8 @@
 use maud::Markup;
 use posthaste_core::api::TopicPage;
 
-use crate::api::{Api, Refusal, Target};
-use crate::filters::Field;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::filters::FormField;
 
 /// Most topics that a form offers. Each costs the API a read.
 const TOPICS_SHOWN_MAX: usize = 50;
@@ -18,8 +18,8 @@ pub(crate) struct TopicNames {
 
 impl TopicNames {
     /// Asks for the names.
-    pub(crate) async fn ask(api: &Api) -> Result<Self, Refusal> {
-        let target = Target::new(&["topics"]).query("limit", Some(TOPICS_SHOWN_MAX));
+    pub(crate) async fn load(api: &ManageApi) -> Result<Self, ApiRefusal> {
+        let target = RequestTarget::new(&["topics"]).query("limit", Some(TOPICS_SHOWN_MAX));
         let page: TopicPage = api.get(target).await?;
         let unreadable = page.unreadable.into_iter().map(|topic| topic.name);
         let names = page
@@ -35,7 +35,7 @@ impl TopicNames {
     }
 
     /// The names that the form offers.
-    pub(crate) fn all(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
@@ -45,7 +45,7 @@ impl TopicNames {
     }
 
     /// The topic, if there is just one.
-    pub(crate) fn only(&self) -> Option<&str> {
+    pub(crate) fn only_name(&self) -> Option<&str> {
         match self.names.as_slice() {
             [name] if !self.has_more => Some(name),
             _ => None,
@@ -54,22 +54,22 @@ impl TopicNames {
 
     /// The field for the topic. It takes other names too: a topic that was deleted may still have
     /// dead letters and records in the log.
-    pub(crate) fn field(
+    pub(crate) fn topic_field(
         &self,
         none: &str,
         value: Option<&str>,
-        refusal: Option<&Refusal>,
+        refusal: Option<&ApiRefusal>,
     ) -> Markup {
         let same = |name: &&String| value.is_some_and(|value| name.eq_ignore_ascii_case(value));
         let value = self.names.iter().find(same).map(String::as_str).or(value);
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        Field {
+        FormField {
             name: "topic",
             label: "Topic",
             value,
             example: none,
             refusal,
         }
-        .suggesting(&names)
+        .suggesting_input(&names)
     }
 }

@@ -4,20 +4,20 @@ use maud::{Markup, html};
 use posthaste_core::api::{TopicPage, TopicSummary, UnreadableTopic};
 use serde::Deserialize;
 
-use crate::address::{self, Address};
-use crate::api::Target;
-use crate::asked::Query;
-use crate::console::Pages;
-use crate::filters::{Field, ROWS_MAX, pager_of};
-use crate::page::{Answer, Page, Section};
-use crate::parts::{DoneAsked, duration};
-use crate::shown::{foreign, number, time};
-use crate::table::Column::{self, Number, Text};
+use crate::address::{self, PageAddress};
+use crate::api::RequestTarget;
+use crate::asked::PageQuery;
+use crate::console::PageContext;
+use crate::filters::{FormField, ROWS_MAX, list_pager};
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::parts::{DoneNoticeQuery, duration_text};
+use crate::shown::{foreign_text, number, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
-use crate::visit::Visit;
+use crate::visit::PageVisit;
 
 /// The columns.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [TableColumn; 6] = [
     Text("Topic"),
     Text("Schema"),
     Number("Subscriptions"),
@@ -37,10 +37,10 @@ pub(crate) struct TopicSearch {
 }
 
 impl TopicSearch {
-    fn form(&self) -> Markup {
+    fn filter_form(&self) -> Markup {
         let label = "Name begins with";
         let value = self.prefix.as_deref();
-        let field = Field {
+        let field = FormField {
             name: "prefix",
             label,
             value,
@@ -48,8 +48,8 @@ impl TopicSearch {
             refusal: None,
         };
         html! {
-            form.filters method="get" action=(Address::new(&["topics"])) {
-                (field.text())
+            form.filters method="get" action=(PageAddress::new(&["topics"])) {
+                (field.text_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }
@@ -57,14 +57,14 @@ impl TopicSearch {
 }
 
 /// The page.
-pub(crate) async fn topics(
-    pages: Pages,
-    visit: Visit,
-    Query(done): Query<DoneAsked>,
-    Query(search): Query<TopicSearch>,
-) -> Answer {
+pub(crate) async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+    PageQuery(search): PageQuery<TopicSearch>,
+) -> PageResult {
     let prefix = search.prefix.as_deref();
-    let target = Target::new(&["topics"])
+    let target = RequestTarget::new(&["topics"])
         .query("prefix", prefix)
         .query("limit", Some(ROWS_MAX));
     let page: TopicPage = pages
@@ -72,11 +72,11 @@ pub(crate) async fn topics(
         .get(target.query("cursor", search.cursor.as_ref()))
         .await?;
     let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
-    let list = Address::new(&["topics"]).query("prefix", prefix);
+    let list = PageAddress::new(&["topics"]).query("prefix", prefix);
     let body = html! {
         (done.notice(visit.now, &DONE))
-        div.actions { a.button.primary href=(address::page(&["topics", address::NEW])) { "New topic" } }
-        @if !is_empty || prefix.is_some() { (search.form()) }
+        div.actions { a.button.primary href=(address::page_path(&["topics", address::NEW])) { "New topic" } }
+        @if !is_empty || prefix.is_some() { (search.filter_form()) }
         @if is_empty {
             p.empty {
                 @if page.cursor.is_some() { "No topic is on this page. There may be some on the next ones." }
@@ -85,41 +85,41 @@ pub(crate) async fn topics(
                 @else { "There is no topic yet. Producers publish to a topic, so make one first." }
             }
         } @else {
-            (unreadable(&page.unreadable))
-            @if !page.topics.is_empty() { (table("Topics", &COLUMNS, page.topics.iter().map(row))) }
+            (unreadable_list(&page.unreadable))
+            @if !page.topics.is_empty() { (table("Topics", &COLUMNS, page.topics.iter().map(topic_row))) }
         }
-        (pager_of(&list, search.cursor.as_deref(), page.cursor.as_deref()))
+        (list_pager(&list, search.cursor.as_deref(), page.cursor.as_deref()))
     };
-    Ok(Page::new("Topics", body).of(Section::Topics))
+    Ok(ConsolePage::new("Topics", body).in_section(MenuSection::Topics))
 }
 
-fn row(topic: &TopicSummary) -> Markup {
+fn topic_row(topic: &TopicSummary) -> Markup {
     let subscriptions = u64::try_from(topic.subscription_count).unwrap_or(u64::MAX);
     html! {
         tr {
-            td { (link(topic.name.as_str())) }
+            td { (topic_link(topic.name.as_str())) }
             td { (format!("{:?}", topic.input_schema)) }
             td.number { (number(subscriptions)) }
-            td { (topic.default_time_to_live.map(duration).unwrap_or_default()) }
-            td { (time(topic.created_at.0)) }
-            td { (time(topic.updated_at.0)) }
+            td { (topic.default_time_to_live.map(duration_text).unwrap_or_default()) }
+            td { (time_tag(topic.created_at.0)) }
+            td { (time_tag(topic.updated_at.0)) }
         }
     }
 }
 
-fn unreadable(topics: &[UnreadableTopic]) -> Markup {
+fn unreadable_list(topics: &[UnreadableTopic]) -> Markup {
     html! {
         @if !topics.is_empty() {
             section.problem aria-label="Topics that cannot be read" {
                 p {
                     "The records of these topics cannot be read. They take no events until that is repaired."
                 }
-                ul { @for topic in topics { li { (link(&topic.name)) ": " (foreign(&topic.detail)) } } }
+                ul { @for topic in topics { li { (topic_link(&topic.name)) ": " (foreign_text(&topic.detail)) } } }
             }
         }
     }
 }
 
-fn link(topic: &str) -> Markup {
-    html! { a href=(address::topic(topic, &[])) { (foreign(topic)) } }
+fn topic_link(topic: &str) -> Markup {
+    html! { a href=(address::topic_path(topic, &[])) { (foreign_text(topic)) } }
 }

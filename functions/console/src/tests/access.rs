@@ -10,7 +10,7 @@ use posthaste_ports::Clock;
 
 use super::{ADMIN_KEY, World};
 use crate::session::SIGNED_IN;
-use crate::{Console, OverTls};
+use crate::{ConsoleState, OverTls};
 
 #[tokio::test]
 async fn a_visitor_signs_in_and_comes_to_the_page_that_was_asked_for() {
@@ -251,7 +251,7 @@ async fn a_page_that_takes_too_long_is_answered_all_the_same() {
     let hanging = axum::Router::new().fallback(std::future::pending::<()>);
     let world = World::signed_in()
         .await
-        .changed(|_, _| Console::new(hanging));
+        .changed(|_, _| ConsoleState::new(hanging));
     let page = world.get("/console/topics");
     let time = async {
         while world.clock.advance_to_next().is_none() {

@@ -283,7 +283,7 @@ async fn one_subscription_is_chosen_by_a_link_also_when_it_is_gone() {
     world.get(&format!("{RECORD}&index=0")).await.has(&[link]);
     world
         .api
-        .delete(crate::api::Target::new(&["topics", "Orders"]))
+        .delete(crate::api::RequestTarget::new(&["topics", "Orders"]))
         .await
         .unwrap();
     let page = world
@@ -306,7 +306,7 @@ async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
         ]);
         world
             .api
-            .delete(crate::api::Target::new(deleted))
+            .delete(crate::api::RequestTarget::new(deleted))
             .await
             .unwrap();
         let [topic, name] = names;

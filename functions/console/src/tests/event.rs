@@ -8,12 +8,12 @@ use posthaste_core::model::{SenderHeaders, Timestamp};
 use serde_json::json;
 
 use super::logged::{HOSTILE, again, delivered, refused, with_payload};
-use super::{Shown, World};
-use crate::address::Address;
-use crate::api::Target;
+use super::{ShownPage, World};
+use crate::address::PageAddress;
+use crate::api::RequestTarget;
 
 fn page_of(id: &str) -> String {
-    Address::event("Orders", id).to_string()
+    PageAddress::for_event("Orders", id).to_string()
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn any_id_has_its_page_and_is_shown_as_text() {
 }
 
 /// The keys of the deliveries on a page.
-fn keys_on(page: &Shown) -> BTreeSet<String> {
+fn keys_on(page: &ShownPage) -> BTreeSet<String> {
     let lists = page.html.split("aria-label=\"Attempts of ").skip(1);
     lists
         .map(|rest| rest.split('"').next().unwrap().to_owned())
@@ -448,7 +448,7 @@ async fn a_deleted_subscription_or_topic_of_an_event_has_no_link() {
     world.get(&page_of("order-1")).await.has(&["Send again to"]);
     world
         .api
-        .delete(Target::new(&[
+        .delete(RequestTarget::new(&[
             "topics",
             "Orders",
             "subscriptions",
@@ -461,7 +461,7 @@ async fn a_deleted_subscription_or_topic_of_an_event_has_no_link() {
     page.has_not(&["/subscriptions/", "Send again to"]);
     world
         .api
-        .delete(Target::new(&["topics", "Orders"]))
+        .delete(RequestTarget::new(&["topics", "Orders"]))
         .await
         .unwrap();
     world

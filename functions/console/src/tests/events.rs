@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use super::World;
 use super::logged::{HOSTILE, again, delivered, refused};
-use crate::address::Address;
+use crate::address::PageAddress;
 
 #[tokio::test]
 async fn without_a_topic_the_page_leads_to_the_first() {
@@ -103,7 +103,7 @@ async fn id_of_any_length_leads_from_the_list_to_its_event() {
     for (ago, character) in (1..).zip(["ü", "日", "👋", "x", "\"", "."]) {
         let id = character.repeat(1_024);
         world.log_records(&[delivered(&id, world.ago(ago))]);
-        let address = Address::event("Orders", &id).to_string();
+        let address = PageAddress::for_event("Orders", &id).to_string();
         world.get("/console/events").await.has(&[&address]);
         world.get(&address).await.has(&["Attempt 1"]);
         // What is typed in whole leads there too.

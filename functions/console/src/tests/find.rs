@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::World;
 use super::logged::{HOSTILE, again, delivered};
-use crate::address::Address;
+use crate::address::PageAddress;
 
 const OBJECT: &str = "ORDERS/BILLING/2023/11/14/22/a.json";
 
 fn find(text: &str) -> String {
-    Address::new(&["find"]).id(text).to_string()
+    PageAddress::new(&["find"]).with_event_id(text).to_string()
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn ids_of_any_characters_are_found() {
     for (ago, id) in (1..).zip(ids) {
         world.log_records(&[delivered(id, world.ago(ago))]);
         let page = world.get(&find(id)).await;
-        page.has(&[&Address::event("Orders", id)
+        page.has(&[&PageAddress::for_event("Orders", id)
             .to_string()
             .replace('&', "&amp;")]);
         page.has_not(&HOSTILE[..2]);

@@ -4,7 +4,7 @@ use posthaste_core::api::LinksView;
 use serde_json::json;
 
 use super::World;
-use crate::api::Target;
+use crate::api::RequestTarget;
 
 #[tokio::test]
 async fn without_trouble_the_page_says_so() {
@@ -23,10 +23,10 @@ async fn a_paused_subscription_with_held_events_is_shown() {
     world
         .put(&["topics", "orders", "subscriptions", "billing"], billing)
         .await;
-    let pause = Target::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
+    let pause = RequestTarget::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     world.state.write("held/orders.billing/00000001-x", "{}");
-    let view: LinksView = world.api.get(Target::new(&["links"])).await.unwrap();
+    let view: LinksView = world.api.get(RequestTarget::new(&["links"])).await.unwrap();
     assert_eq!(view.links.len(), 1);
     let page = world.get("/console/links").await;
     page.has(&[
@@ -46,7 +46,7 @@ async fn rows_are_selected_by_state_and_name_and_paged() {
         world
             .put(&["topics", "orders", "subscriptions", &name], settings)
             .await;
-        let pause = Target::new(&["topics", "orders", "subscriptions", &name, "pause"]);
+        let pause = RequestTarget::new(&["topics", "orders", "subscriptions", &name, "pause"]);
         world.api.post::<serde_json::Value>(pause).await.unwrap();
         world
             .state

@@ -13,17 +13,20 @@ use url::Url;
 
 use super::World;
 use super::logged::{delivered, refused};
-use crate::history::{Counts, Gauges, History, Pressure, Reading, STEP, Step, Waiting};
+use crate::history::{
+    HistoryStep, InstallationHistory, PressureGauge, ResourceReading, STEP, StepCounts, StepGauges,
+    WaitingGauge,
+};
 
 /// The same step, for the last ten minutes.
 #[derive(Debug)]
-pub(super) struct Steady {
+pub(super) struct SteadyHistory {
     pub(super) until: Timestamp,
-    pub(super) step: Step,
+    pub(super) step: HistoryStep,
 }
 
-impl History for Steady {
-    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step)) {
+impl InstallationHistory for SteadyHistory {
+    fn for_each_step(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &HistoryStep)) {
         for steps_before in (1..=60).rev() {
             let at = Timestamp::from_millis(
                 self.until.as_millis() - STEP.as_secs() * 1_000 * steps_before,
@@ -35,21 +38,21 @@ impl History for Steady {
     }
 }
 
-pub(super) fn step() -> Step {
-    let mut counts = Counts {
+pub(super) fn step() -> HistoryStep {
+    let mut counts = StepCounts {
         delivered: 120,
         failed: 30,
         dead_lettered: 2,
-        ..Counts::default()
+        ..StepCounts::default()
     };
-    (0..99).for_each(|_| counts.answers.note(12.0));
-    (0..2).for_each(|_| counts.answers.note(900.0));
-    let reading = Reading {
+    (0..99).for_each(|_| counts.answers.record_duration(12.0));
+    (0..2).for_each(|_| counts.answers.record_duration(900.0));
+    let reading = ResourceReading {
         value: 3_900,
         level: PressureLevel::Normal,
     };
-    let gauges = Gauges {
-        waiting: Some(Waiting {
+    let gauges = StepGauges {
+        waiting: Some(WaitingGauge {
             due: 3_900,
             later: 17,
             held: 418,
@@ -57,10 +60,11 @@ pub(super) fn step() -> Step {
         }),
         down: Some(1),
         pressure: Some(
-            Pressure::new(PressureLevel::Medium, 15_000).with(Resource::SubmissionQueue, reading),
+            PressureGauge::new(PressureLevel::Medium, 15_000)
+                .with_reading(Resource::SubmissionQueue, reading),
         ),
     };
-    Step {
+    HistoryStep {
         counts: Some(counts),
         gauges: Some(gauges),
     }
@@ -69,7 +73,7 @@ pub(super) fn step() -> Step {
 /// A world with a history, in which there is a topic.
 async fn world() -> World {
     let world = World::new().changed(|console, world| {
-        console.with_history(Arc::new(Steady {
+        console.with_history(Arc::new(SteadyHistory {
             until: world.clock.now(),
             step: step(),
         }))
@@ -174,7 +178,7 @@ async fn replays_that_are_under_way_are_counted() {
     world
         .put(&["topics", "orders", "subscriptions", "billing"], billing)
         .await;
-    let replay = crate::api::Target::new(&[
+    let replay = crate::api::RequestTarget::new(&[
         "topics",
         "orders",
         "subscriptions",
@@ -300,7 +304,8 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
         .get("/console")
         .await
         .has(&[r#"<span class="bad">1</span>"#]);
-    let pause = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
+    let pause =
+        crate::api::RequestTarget::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     let page = world.get("/console").await;
     page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"])
@@ -316,7 +321,8 @@ async fn what_recovers_is_not_called_well() {
         .put(&["topics", "orders", "subscriptions", "billing"], billing)
         .await;
     world.fail_link("https://billing.example.com:443").await;
-    let force = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "force"]);
+    let force =
+        crate::api::RequestTarget::new(&["topics", "orders", "subscriptions", "billing", "force"]);
     world.api.post::<serde_json::Value>(force).await.unwrap();
     let page = world.get("/console").await;
     page.has(&[">1 recovering<", "No link is down."])

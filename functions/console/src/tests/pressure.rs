@@ -8,7 +8,7 @@ use posthaste_ports::Clock;
 use serde_json::{Value, json};
 
 use super::World;
-use super::overview::{Steady, step};
+use super::overview::{SteadyHistory, step};
 
 fn queue() -> Value {
     json!({
@@ -111,7 +111,7 @@ async fn an_old_state_says_how_little_it_counts() {
 #[tokio::test]
 async fn a_history_is_drawn_for_an_hour_or_a_day() {
     let world = World::new().changed(|console, world| {
-        console.with_history(Arc::new(Steady {
+        console.with_history(Arc::new(SteadyHistory {
             until: world.clock.now(),
             step: step(),
         }))

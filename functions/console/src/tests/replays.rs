@@ -7,14 +7,14 @@ use posthaste_core::stored::{ReplayRecord, layout};
 use serde_json::json;
 
 use super::World;
-use crate::api::Target;
+use crate::api::RequestTarget;
 
 async fn begin(world: &World) -> String {
     begin_with(world, &json!({ "ratePerSecond": 7 })).await
 }
 
 async fn begin_with(world: &World, request: &serde_json::Value) -> String {
-    let target = Target::new(&[
+    let target = RequestTarget::new(&[
         "topics",
         "Orders",
         "subscriptions",
@@ -24,7 +24,7 @@ async fn begin_with(world: &World, request: &serde_json::Value) -> String {
     ]);
     let begun = world
         .api
-        .send::<ReplayView>(http::Method::POST, target, None, request)
+        .send_json::<ReplayView>(http::Method::POST, target, None, request)
         .await;
     world.clock.advance(Duration::from_secs(1));
     begun.unwrap().body.id

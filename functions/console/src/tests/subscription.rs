@@ -5,8 +5,8 @@ use std::time::Duration;
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
-use super::{Shown, World};
-use crate::api::Target;
+use super::{ShownPage, World};
+use crate::api::RequestTarget;
 
 const PAGE: &str = "/console/topics/orders/subscriptions/billing";
 
@@ -23,7 +23,7 @@ async fn plain() -> World {
     with_billing(json!({ "endpoint": { "url": "https://billing.example.com/hooks" } })).await
 }
 
-async fn act(world: &World, action: &str) -> Shown {
+async fn act(world: &World, action: &str) -> ShownPage {
     world.post(PAGE, &format!("{PAGE}/{action}"), &[]).await
 }
 
@@ -116,7 +116,7 @@ async fn what_waits_and_what_fails_is_shown() {
 #[tokio::test]
 async fn only_what_the_state_allows_is_offered() {
     let world = plain().await;
-    let offered = |page: &Shown| {
+    let offered = |page: &ShownPage| {
         let actions = [
             "pause", "resume", "enable", "disable", "validate", "force", "test",
         ];
@@ -363,7 +363,7 @@ async fn what_is_hidden_is_only_on_the_page_that_made_it() {
     let secret = secret.split('<').next().unwrap();
     let keys: Value = world
         .api
-        .get(Target::new(&["topics", "orders", "keys"]))
+        .get(RequestTarget::new(&["topics", "orders", "keys"]))
         .await
         .unwrap();
     let hidden = [

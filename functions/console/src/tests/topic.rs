@@ -5,7 +5,7 @@ use axum::http::Request;
 use serde_json::json;
 
 use super::World;
-use crate::api::Target;
+use crate::api::RequestTarget;
 
 async fn with_orders() -> World {
     let world = World::signed_in().await;
@@ -301,7 +301,7 @@ async fn an_empty_list_of_subscriptions_keeps_its_place_on_the_page() {
         .has_not(&["has no subscription"]);
     world
         .api
-        .delete(Target::new(&[
+        .delete(RequestTarget::new(&[
             "topics",
             "orders",
             "subscriptions",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use posthaste_console::Access;
+use posthaste_console::VisitorAccess;
 use posthaste_core::model::{KeyDigest, Secret};
 use posthaste_local::{EmbeddedStore, StateStore};
 use posthaste_manage::Manage;
@@ -17,7 +17,7 @@ use super::metrics::Totals;
 use super::settings::ServeSettings;
 
 /// The check of visitors, over the embedded store.
-pub(super) type ConsoleAccess = Access<StateStore, SystemClock, SystemEntropy>;
+pub(super) type ConsoleAccess = VisitorAccess<StateStore, SystemClock, SystemEntropy>;
 
 /// The console, wired.
 pub(super) struct Console {
@@ -36,11 +36,11 @@ impl Console {
         totals: Arc<Totals>,
     ) -> Self {
         let key = KeyDigest::for_key(admin_key.expose());
-        let access =
-            Access::new(local.state_store(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
+        let access = VisitorAccess::new(local.state_store(), SystemClock, SystemEntropy, key)
+            .slowing_wrong_keys();
         let history = history::Embedded::wire(settings, local, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
-        let console = posthaste_console::Console::new(api)
+        let console = posthaste_console::ConsoleState::new(api)
             .with_history(history.steps())
             .with_sender_headers(settings.manage.sender_headers.clone());
         let access = Arc::new(access);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::poll;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::BodyExt;
-use posthaste_console::{Access, Console};
+use posthaste_console::{ConsoleState, VisitorAccess};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
@@ -113,13 +113,13 @@ impl World {
 
     /// Sends a request to the console, of a browser that is signed in.
     pub(super) fn console(&self, request: Request<Body>) -> Answer {
-        let access = Access::new(
+        let access = VisitorAccess::new(
             self.state.clone(),
             self.clock.clone(),
             SeededEntropy::new(3),
             KeyDigest::for_key(ADMIN_KEY),
         );
-        let router = posthaste_console::router(Arc::new(access), Console::new(self.api()));
+        let router = posthaste_console::router(Arc::new(access), ConsoleState::new(self.api()));
         self.answer(router, request)
     }
 

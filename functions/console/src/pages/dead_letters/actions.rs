@@ -3,14 +3,18 @@
 use maud::{Markup, html};
 
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::filters::{hidden, tick};
+use crate::address::PageAddress;
+use crate::filters::{checkbox, hidden_fields};
 use crate::page::form_token;
-use crate::shown::foreign;
-use crate::visit::Visit;
+use crate::shown::foreign_text;
+use crate::visit::PageVisit;
 
 /// The forms, for a subscription that is chosen. One that is deleted can get nothing again.
-pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit, is_deleted: bool) -> Markup {
+pub(super) fn action_forms(
+    search: &DeadLetterSearch,
+    visit: &PageVisit,
+    is_deleted: bool,
+) -> Markup {
     let Some((topic, name)) = search.owner() else {
         return html! {
             h2 { "Replay and resolve" }
@@ -22,7 +26,7 @@ pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit, is_deleted: bool
         @if is_deleted {
             p.hint { "The subscription is deleted, so its dead letters cannot be sent again." }
         } @else {
-            h2 { "Replay to " (foreign(topic)) " / " (foreign(name)) }
+            h2 { "Replay to " (foreign_text(topic)) " / " (foreign_text(name)) }
             p.hint { "A replay sends the dead letters that these filters select again. First you see what it \
                       would send. A dead letter is resolved once its event is delivered." }
             (replay_form(search, visit))
@@ -38,11 +42,11 @@ pub(super) fn actions(search: &DeadLetterSearch, visit: &Visit, is_deleted: bool
     }
 }
 
-fn replay_form(search: &DeadLetterSearch, visit: &Visit) -> Markup {
+fn replay_form(search: &DeadLetterSearch, visit: &PageVisit) -> Markup {
     html! {
-        form.filters method="post" action=(Address::new(&["dead-letters", "replay"])) {
+        form.filters method="post" action=(PageAddress::new(&["dead-letters", "replay"])) {
             (form_token(&visit.form_token))
-            (hidden(&search.hidden()))
+            (hidden_fields(&search.hidden_fields()))
             div {
                 label for="ratePerSecond" { "Events per second" }
                 input #ratePerSecond name="ratePerSecond" type="number" min="1" max="1000" value="100";
@@ -53,11 +57,11 @@ fn replay_form(search: &DeadLetterSearch, visit: &Visit) -> Markup {
     }
 }
 
-fn end_form(search: &DeadLetterSearch, visit: &Visit, end: &str) -> Markup {
+fn end_form(search: &DeadLetterSearch, visit: &PageVisit, end: &str) -> Markup {
     html! {
-        form.filters method="post" action=(Address::new(&["dead-letters", end])) {
+        form.filters method="post" action=(PageAddress::new(&["dead-letters", end])) {
             (form_token(&visit.form_token))
-            (hidden(&search.hidden()))
+            (hidden_fields(&search.hidden_fields()))
             (former_tick())
             div { button type="submit" { "Show what to " (end) } }
         }
@@ -66,7 +70,7 @@ fn end_form(search: &DeadLetterSearch, visit: &Visit, end: &str) -> Markup {
 
 /// The box for events of an earlier subscription of the same name.
 fn former_tick() -> Markup {
-    tick(
+    checkbox(
         "includeFormer",
         "Include events for an earlier subscription of this name",
         false,

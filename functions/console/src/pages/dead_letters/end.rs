@@ -6,41 +6,41 @@ use maud::{Markup, html};
 use posthaste_core::api::ResolveResponse;
 use serde_json::{Map, Value};
 
-use super::failures::{failures, left_out};
+use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
-use crate::asked::Fields;
-use crate::console::Pages;
-use crate::doubt::{hint, title};
-use crate::filters::hidden;
-use crate::page::{Page, Section, form_token, problem};
-use crate::parts::after;
-use crate::shown::{foreign, number};
-use crate::visit::Visit;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::asked::FormFields;
+use crate::console::PageContext;
+use crate::doubt::{failure_title, uncertainty_hint};
+use crate::filters::hidden_fields;
+use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
+use crate::parts::address_after;
+use crate::shown::{foreign_text, number};
+use crate::visit::PageVisit;
 
 /// The field, and its value, of the form that acts.
 const STEP: (&str, &str) = ("step", "act");
 
 /// An end of dead letters, in words.
 #[derive(Debug, Clone, Copy)]
-struct End {
+struct EndingWords {
     verb: &'static str,
     done: &'static str,
 }
 
-const RESOLVE: End = End {
+const RESOLVE: EndingWords = EndingWords {
     verb: "resolve",
     done: "resolved",
 };
-const DELETE: End = End {
+const DELETE: EndingWords = EndingWords {
     verb: "delete",
     done: "deleted",
 };
 
 /// The request of a form.
-struct Asked {
-    end: End,
+struct EndingForm {
+    end: EndingWords,
     is_dry_run: bool,
     search: DeadLetterSearch,
     include_former: bool,
@@ -49,50 +49,63 @@ struct Asked {
 }
 
 /// Shows what to resolve or, in the second step, resolves it.
-pub(crate) async fn resolve(pages: Pages, visit: Visit, fields: Fields) -> Result<Response, Page> {
-    act(&pages.api, &visit, &fields, RESOLVE).await
+pub(crate) async fn resolve(
+    pages: PageContext,
+    visit: PageVisit,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    end_letters(&pages.api, &visit, &fields, RESOLVE).await
 }
 
 /// Shows what to delete or, in the second step, deletes it.
-pub(crate) async fn delete(pages: Pages, visit: Visit, fields: Fields) -> Result<Response, Page> {
-    act(&pages.api, &visit, &fields, DELETE).await
+pub(crate) async fn delete(
+    pages: PageContext,
+    visit: PageVisit,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    end_letters(&pages.api, &visit, &fields, DELETE).await
 }
 
-async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Response, Page> {
+async fn end_letters(
+    api: &ManageApi,
+    visit: &PageVisit,
+    fields: &FormFields,
+    end: EndingWords,
+) -> Result<Response, ConsolePage> {
     let is_dry_run = fields.get(STEP.0) != STEP.1;
-    let search = DeadLetterSearch::of(fields);
-    let asked = Asked {
+    let search = DeadLetterSearch::from_form(fields);
+    let asked = EndingForm {
         end,
         is_dry_run,
         search: if is_dry_run {
-            search.until(visit.now)
+            search.frozen_at(visit.now)
         } else {
             search
         },
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
-    let Some(target) = asked.target() else {
-        return Err(asked.refused(&Refusal::default()));
+    let Some(target) = asked.request_target() else {
+        return Err(asked.refused_page(&ApiRefusal::default()));
     };
     let sent = api
-        .send::<ResolveResponse>(Method::POST, target, None, &asked.body())
+        .send_json::<ResolveResponse>(Method::POST, target, None, &asked.request_body())
         .await;
-    let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
+    let answer = sent.map_err(|refusal| asked.refused_page(&refusal))?.body;
     if is_dry_run {
-        return Ok(asked.preview(&answer, visit).into_response());
+        return Ok(asked.preview_page(&answer, visit).into_response());
     }
     if answer.in_progress || answer.cursor.is_some() || !answer.failures.is_empty() {
-        return Ok(asked.so_far(&answer, visit).into_response());
+        return Ok(asked.partial_page(&answer, visit).into_response());
     }
-    let list = asked.search.address(None).to_string();
-    Ok(Redirect::to(&after(&list, end.done, visit.now)).into_response())
+    let list = asked.search.page_address(None).to_string();
+    Ok(Redirect::to(&address_after(&list, end.done, visit.now)).into_response())
 }
 
-impl Asked {
-    fn target(&self) -> Option<Target> {
+impl EndingForm {
+    fn request_target(&self) -> Option<RequestTarget> {
         let (topic, name) = self.search.owner()?;
-        Some(Target::new(&[
+        Some(RequestTarget::new(&[
             "topics",
             topic,
             "subscriptions",
@@ -102,8 +115,8 @@ impl Asked {
         ]))
     }
 
-    fn body(&self) -> Map<String, Value> {
-        let mut body = self.search.body();
+    fn request_body(&self) -> Map<String, Value> {
+        let mut body = self.search.request_body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
         if !self.cursor.is_empty() {
@@ -112,7 +125,7 @@ impl Asked {
         body
     }
 
-    fn preview(&self, answer: &ResolveResponse, visit: &Visit) -> Page {
+    fn preview_page(&self, answer: &ResolveResponse, visit: &PageVisit) -> ConsolePage {
         let at_least = if answer.cursor.is_some() {
             "at least "
         } else {
@@ -121,26 +134,26 @@ impl Asked {
         let title = format!("{}: dry run", self.title());
         let body = html! {
             p {
-                "Of " (self.owner()) ", " (at_least) strong { (number(answer.events)) }
+                "Of " (self.owner_text()) ", " (at_least) strong { (number(answer.events)) }
                 " dead letters would be " (self.end.done) "."
             }
-            (self.counts(answer))
+            (self.count_facts(answer))
             (self.search.until_hint())
             div.actions {
                 @if answer.events > 0 {
-                    (self.form(visit, None, &format!("{} these dead letters", self.title())))
+                    (self.action_form(visit, None, &format!("{} these dead letters", self.title())))
                 }
-                (self.back())
+                (self.back_link())
             }
             @if answer.events == 0 {
                 p.empty { "There is nothing to " (self.end.verb) ". Change the filters." }
             }
         };
-        Page::new(title, body).of(Section::DeadLetters)
+        ConsolePage::new(title, body).in_section(MenuSection::DeadLetters)
     }
 
     /// The page of a request that did not come to the end, or not without failures.
-    fn so_far(&self, answer: &ResolveResponse, visit: &Visit) -> Page {
+    fn partial_page(&self, answer: &ResolveResponse, visit: &PageVisit) -> ConsolePage {
         let body = html! {
             p.done role="status" {
                 @if answer.in_progress {
@@ -149,18 +162,18 @@ impl Asked {
                     (number(answer.events)) " dead letters were " (self.end.done) "."
                 }
             }
-            (self.counts(answer))
+            (self.count_facts(answer))
             div.actions {
                 @if let Some(cursor) = &answer.cursor {
-                    (self.form(visit, Some(cursor), "Continue with the rest"))
+                    (self.action_form(visit, Some(cursor), "Continue with the rest"))
                 }
-                (self.back())
+                (self.back_link())
             }
         };
-        Page::new(self.title(), body).of(Section::DeadLetters)
+        ConsolePage::new(self.title(), body).in_section(MenuSection::DeadLetters)
     }
 
-    fn counts(&self, answer: &ResolveResponse) -> Markup {
+    fn count_facts(&self, answer: &ResolveResponse) -> Markup {
         html! {
             dl.facts {
                 dt { "Objects that have them" }
@@ -171,15 +184,15 @@ impl Asked {
                 }
                 dt { "Left out because they are resolved already" }
                 dd { (number(answer.resolved)) }
-                (left_out(&answer.left_out))
+                (left_out_facts(&answer.left_out))
                 dt { "Cannot be read" }
                 dd { (number(answer.failed)) }
             }
-            (failures(&answer.failures, "What cannot be read"))
+            (failure_list(&answer.failures, "What cannot be read"))
         }
     }
 
-    fn form(&self, visit: &Visit, cursor: Option<&str>, text: &str) -> Markup {
+    fn action_form(&self, visit: &PageVisit, cursor: Option<&str>, text: &str) -> Markup {
         let class = if self.end.done == DELETE.done {
             "danger"
         } else {
@@ -192,22 +205,22 @@ impl Asked {
             (STEP.0, Some(STEP.1)),
         ];
         html! {
-            form method="post" action=(Address::new(&["dead-letters", self.end.verb])) {
+            form method="post" action=(PageAddress::new(&["dead-letters", self.end.verb])) {
                 (form_token(&visit.form_token))
-                (hidden(&self.search.hidden()))
-                (hidden(&more))
+                (hidden_fields(&self.search.hidden_fields()))
+                (hidden_fields(&more))
                 button class=(class) type="submit" { (text) }
             }
         }
     }
 
-    fn owner(&self) -> Markup {
+    fn owner_text(&self) -> Markup {
         let (topic, name) = self.search.owner().unwrap_or_default();
-        html! { (foreign(topic)) " / " (foreign(name)) }
+        html! { (foreign_text(topic)) " / " (foreign_text(name)) }
     }
 
-    fn back(&self) -> Markup {
-        html! { a.button href=(self.search.address(None)) { "Back to the dead letters" } }
+    fn back_link(&self) -> Markup {
+        html! { a.button href=(self.search.page_address(None)) { "Back to the dead letters" } }
     }
 
     fn title(&self) -> &'static str {
@@ -218,7 +231,7 @@ impl Asked {
         }
     }
 
-    fn whether(&self) -> &'static str {
+    fn done_clause(&self) -> &'static str {
         if self.end.done == DELETE.done {
             "dead letters were deleted"
         } else {
@@ -226,30 +239,30 @@ impl Asked {
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> Page {
-        let list = self.search.address(None).to_string();
+    fn refused_page(&self, refusal: &ApiRefusal) -> ConsolePage {
+        let list = self.search.page_address(None).to_string();
         let body = html! {
             @if self.search.owner().is_some() {
-                (problem(refusal))
-                @if !self.is_dry_run { (hint(refusal, self.whether(), &list, "the dead letters")) }
+                (problem_box(refusal))
+                @if !self.is_dry_run { (uncertainty_hint(refusal, self.done_clause(), &list, "the dead letters")) }
             } @else {
                 p { "Choose a topic and a subscription first." }
             }
-            p { (self.back()) }
+            p { (self.back_link()) }
         };
         let status = if refusal.status == 0 {
             StatusCode::BAD_REQUEST
         } else {
-            refusal.status()
+            refusal.status_code()
         };
         let unchanged = "Nothing was changed";
         let title = if self.is_dry_run {
             unchanged
         } else {
-            title(refusal, unchanged)
+            failure_title(refusal, unchanged)
         };
-        Page::new(title, body)
-            .of(Section::DeadLetters)
+        ConsolePage::new(title, body)
+            .in_section(MenuSection::DeadLetters)
             .with_status(status)
     }
 }

@@ -9,7 +9,7 @@ use crate::shown::{foreign_cut, number};
 const TEXT_CHARS_MAX: usize = 400;
 
 /// Events and objects that could not be used, with the reasons.
-pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
+pub(crate) fn failure_list(failures: &[ReplayFailure], title: &str) -> Markup {
     html! {
         @if !failures.is_empty() {
             h2 { (title) }
@@ -27,7 +27,7 @@ pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
 }
 
 /// Rows of a list of facts: what was left out, and why.
-pub(crate) fn left_out(left_out: &LeftOutCounts) -> Markup {
+pub(crate) fn left_out_facts(left_out: &LeftOutCounts) -> Markup {
     html! {
         @for (reason, count) in left_out.iter() {
             dt { "Left out: " (reason.counted_noun()) "s " (reason.in_words()) }

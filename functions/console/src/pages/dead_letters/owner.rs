@@ -8,16 +8,16 @@ use posthaste_core::stored::layout;
 
 use super::rows::state_badge;
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::api::{Api, Target};
-use crate::filters::hidden;
+use crate::address::PageAddress;
+use crate::api::{ManageApi, RequestTarget};
+use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::{KnownTopic, subscription_link};
 use crate::shown::number;
-use crate::visit::Visit;
+use crate::visit::PageVisit;
 
 /// The subscription of an object.
-pub(super) struct Owner {
+pub(super) struct LetterOwner {
     /// The topic's name as it was created; as in the key where it is gone.
     pub(super) topic: String,
     /// The subscription's, likewise.
@@ -29,12 +29,12 @@ pub(super) struct Owner {
     open: Option<u64>,
 }
 
-impl Owner {
+impl LetterOwner {
     /// Asks for the subscription of an object. `None` if its key names none.
-    pub(super) async fn ask(api: &Api, object: &str) -> Option<Self> {
+    pub(super) async fn load(api: &ManageApi, object: &str) -> Option<Self> {
         let (topic, subscription) = layout::dead_letter_owner(object)?;
         let search = DeadLetterSearch::of_object(topic.as_str(), subscription.as_str(), object);
-        let topic_asked = KnownTopic::ask(api, topic.as_str());
+        let topic_asked = KnownTopic::load(api, topic.as_str());
         let (known, open) = join(topic_asked, open_letters(api, &search)).await;
         let named = known
             .subscription(subscription.as_str())
@@ -42,22 +42,22 @@ impl Owner {
         Some(Self {
             topic: known.name(topic.as_str()).to_owned(),
             subscription: named.unwrap_or(&subscription).to_string(),
-            is_deleted: known.has_lost(subscription.as_str()),
+            is_deleted: known.has_deleted(subscription.as_str()),
             object: object.to_owned(),
             open,
         })
     }
 
     /// The subscription, and the way to all of its dead letters.
-    pub(super) fn link(&self) -> Markup {
+    pub(super) fn subscription_links(&self) -> Markup {
         html! {
             (subscription_link(&self.topic, &self.subscription, self.is_deleted))
-            (DeadLetterSearch::default().only(&self.topic, &self.subscription))
+            (DeadLetterSearch::default().only_owner_link(&self.topic, &self.subscription))
         }
     }
 
     /// The state of the object's `letters`. `None` if it is not known.
-    pub(super) fn state(&self, letters: usize) -> Option<Markup> {
+    pub(super) fn state_text(&self, letters: usize) -> Option<Markup> {
         let open = self.open?;
         let is_partial = open > 0 && open < u64::try_from(letters).unwrap_or(u64::MAX);
         Some(html! {
@@ -70,16 +70,16 @@ impl Owner {
     }
 
     /// The form that resolves what is open of the object. It begins with a dry run.
-    pub(super) fn resolve_form(&self, visit: &Visit) -> Markup {
+    pub(super) fn resolve_form(&self, visit: &PageVisit) -> Markup {
         let search = DeadLetterSearch::of_object(&self.topic, &self.subscription, &self.object);
         let Some(open) = self.open.filter(|open| *open > 0) else {
             return html! {};
         };
         html! {
-            form method="post" action=(Address::new(&["dead-letters", "resolve"])) {
+            form method="post" action=(PageAddress::new(&["dead-letters", "resolve"])) {
                 (form_token(&visit.form_token))
-                (hidden(&search.hidden()))
-                (hidden(&[("includeFormer", Some("true"))]))
+                (hidden_fields(&search.hidden_fields()))
+                (hidden_fields(&[("includeFormer", Some("true"))]))
                 button type="submit" {
                     @if open == 1 { "Resolve this dead letter" }
                     @else { "Resolve the " (number(open)) " dead letters of this object" }
@@ -90,9 +90,9 @@ impl Owner {
 }
 
 /// The letters of an object that are open: those that a dry run would resolve.
-async fn open_letters(api: &Api, search: &DeadLetterSearch) -> Option<u64> {
+async fn open_letters(api: &ManageApi, search: &DeadLetterSearch) -> Option<u64> {
     let (topic, name) = search.owner()?;
-    let target = Target::new(&[
+    let target = RequestTarget::new(&[
         "topics",
         topic,
         "subscriptions",
@@ -100,11 +100,11 @@ async fn open_letters(api: &Api, search: &DeadLetterSearch) -> Option<u64> {
         "dead-letters",
         "resolve",
     ]);
-    let mut body = search.body();
+    let mut body = search.request_body();
     body.insert("dryRun".to_owned(), true.into());
     body.insert("includeFormer".to_owned(), true.into());
     let answer = api
-        .send::<ResolveResponse>(Method::POST, target, None, &body)
+        .send_json::<ResolveResponse>(Method::POST, target, None, &body)
         .await
         .ok()?
         .body;

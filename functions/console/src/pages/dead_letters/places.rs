@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use posthaste_core::delivery_log::log_text;
 use posthaste_core::stored::dead_letter::ShownLetter;
 
-use crate::address::Address;
+use crate::address::PageAddress;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut};
-use crate::table::Column::{self, Number, Text};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [TableColumn; 5] = [
     Text("Event"),
     Text("Type"),
     Text("Reason"),
@@ -22,27 +22,27 @@ const COLUMNS: [Column; 5] = [
 const LETTERS_MAX: usize = 100;
 
 /// The page of a dead letter.
-pub(super) fn record_address(object: &str, index: usize) -> Address {
-    Address::new(&["dead-letters", "record"])
+pub(super) fn record_address(object: &str, index: usize) -> PageAddress {
+    PageAddress::new(&["dead-letters", "record"])
         .query("object", Some(object))
         .query("index", Some(index))
 }
 
 /// The letters of an object that a page may be about.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LetterMatch {
     At(usize),
     /// An id is unique only within its source.
     Several(Vec<usize>),
     Nowhere,
 }
 
-impl Place {
+impl LetterMatch {
     /// The letter at this index, or else of this id, or else the first one.
     pub(super) fn find(index: Option<usize>, id: Option<&str>, letters: &[ShownLetter]) -> Self {
         match (index, id) {
             (None, Some(id)) => Self::of_id(id, letters),
-            (index, _) => Self::of(
+            (index, _) => Self::from_index(
                 letters
                     .get(index.unwrap_or_default())
                     .and(index.or(Some(0))),
@@ -61,23 +61,23 @@ impl Place {
             .filter(|(_, letter)| is_of(letter));
         match found.map(|(index, _)| index).collect::<Vec<_>>() {
             found if found.len() > 1 => Self::Several(found),
-            found => Self::of(found.first().copied()),
+            found => Self::from_index(found.first().copied()),
         }
     }
 
-    fn of(index: Option<usize>) -> Self {
+    fn from_index(index: Option<usize>) -> Self {
         index.map_or(Self::Nowhere, Self::At)
     }
 }
 
 /// The letters of one id, to choose from.
-pub(super) fn several(object: &str, letters: &[ShownLetter], places: &[usize]) -> Markup {
+pub(super) fn match_table(object: &str, letters: &[ShownLetter], places: &[usize]) -> Markup {
     let found = places
         .iter()
         .filter_map(|index| Some((*index, letters.get(*index)?)));
     let rows = found
         .take(LETTERS_MAX)
-        .map(|(index, letter)| row(object, index, letter));
+        .map(|(index, letter)| match_row(object, index, letter));
     html! {
         p { "The object has " (places.len()) " events of this id. Choose one." }
         (table("Events of this id", &COLUMNS, rows))
@@ -85,7 +85,7 @@ pub(super) fn several(object: &str, letters: &[ShownLetter], places: &[usize]) -
     }
 }
 
-fn row(object: &str, index: usize, letter: &ShownLetter) -> Markup {
+fn match_row(object: &str, index: usize, letter: &ShownLetter) -> Markup {
     let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
     html! {
         tr {

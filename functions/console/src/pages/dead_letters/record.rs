@@ -9,26 +9,26 @@ use posthaste_core::stored::layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::owner::Owner;
-use super::places::{Place, record_address, several};
+use super::owner::LetterOwner;
+use super::places::{LetterMatch, match_table, record_address};
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::api::Target;
-use crate::asked::Query;
-use crate::console::Pages;
-use crate::filters::hidden;
-use crate::page::{Answer, Page, Section, form_token};
+use crate::address::PageAddress;
+use crate::api::RequestTarget;
+use crate::asked::PageQuery;
+use crate::console::PageContext;
+use crate::filters::hidden_fields;
+use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
 use crate::pages::event::{json_body, resend_address};
 use crate::parts::fact;
-use crate::shown::{BODY_CHARS_MAX, foreign, foreign_cut, number};
-use crate::visit::Visit;
+use crate::shown::{BODY_CHARS_MAX, foreign_cut, foreign_text, number};
+use crate::visit::PageVisit;
 
 /// Most characters of a fact.
 const FACT_CHARS_MAX: usize = 1_100;
 
 /// The query of the page.
 #[derive(Debug, Deserialize)]
-pub(crate) struct RecordAsked {
+pub(crate) struct RecordPageQuery {
     object: String,
     index: Option<usize>,
     /// The event's id, where its place is not known.
@@ -37,7 +37,7 @@ pub(crate) struct RecordAsked {
     id64: Option<EncodedId>,
 }
 
-impl RecordAsked {
+impl RecordPageQuery {
     fn id(&self) -> Option<&str> {
         let encoded = self.id64.as_ref().map(|id| id.0.as_str());
         encoded.or(self.id.as_deref())
@@ -46,50 +46,56 @@ impl RecordAsked {
 
 /// The page of a dead letter, by its place in its object or by its event's id, or else of the first
 /// one.
-pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
+pub(crate) async fn show_record(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(asked): PageQuery<RecordPageQuery>,
+) -> PageResult {
     let (_, bytes) = pages
         .api
-        .bytes(Target::new(&["dead-letters", &asked.object]))
+        .get_bytes(RequestTarget::new(&["dead-letters", &asked.object]))
         .await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
     let object = &asked.object;
-    let owner = Owner::ask(&pages.api, object).await;
-    let letter = Letter {
+    let owner = LetterOwner::load(&pages.api, object).await;
+    let letter = StoredLetters {
         object,
         letters: &letters,
         owner: owner.as_ref(),
     };
-    let body = match Place::find(asked.index, asked.id(), &letters) {
-        _ if letters.is_empty() => unreadable(object, &bytes),
-        Place::At(index) => letter.shown(&bytes, index, &visit),
-        Place::Several(places) => html! { (several(object, &letters, &places)) (to_list(object)) },
-        Place::Nowhere => html! { (nowhere(&asked)) (to_list(object)) },
+    let body = match LetterMatch::find(asked.index, asked.id(), &letters) {
+        _ if letters.is_empty() => unreadable_object(object, &bytes),
+        LetterMatch::At(index) => letter.render_letter(&bytes, index, &visit),
+        LetterMatch::Several(places) => {
+            html! { (match_table(object, &letters, &places)) (list_link(object)) }
+        }
+        LetterMatch::Nowhere => html! { (not_found_note(&asked)) (list_link(object)) },
     };
-    Ok(Page::new("Dead letter", body).of(Section::DeadLetters))
+    Ok(ConsolePage::new("Dead letter", body).in_section(MenuSection::DeadLetters))
 }
 
 /// The letters of an object, and their subscription.
-struct Letter<'a> {
+struct StoredLetters<'a> {
     object: &'a str,
     letters: &'a [ShownLetter],
-    owner: Option<&'a Owner>,
+    owner: Option<&'a LetterOwner>,
 }
 
-impl Letter<'_> {
-    fn shown(&self, bytes: &Bytes, index: usize, visit: &Visit) -> Markup {
+impl StoredLetters<'_> {
+    fn render_letter(&self, bytes: &Bytes, index: usize, visit: &PageVisit) -> Markup {
         let records: Vec<&RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
         html! {
             @if let Some((record, letter)) = records.get(index).zip(self.letters.get(index)) {
-                (self.facts(letter))
-                (self.ways_on(index, letter, visit))
+                (self.fact_list(letter))
+                (self.action_forms(index, letter, visit))
                 h2 { "Record" }
                 (json_body(record.get()))
-                (others(self.object, self.letters, index))
+                (neighbour_links(self.object, self.letters, index))
             }
         }
     }
 
-    fn facts(&self, letter: &ShownLetter) -> Markup {
+    fn fact_list(&self, letter: &ShownLetter) -> Markup {
         let text = |name, value: &Option<String>| {
             value.as_ref().map_or_else(
                 || html! {},
@@ -98,24 +104,24 @@ impl Letter<'_> {
         };
         html! {
             dl.facts {
-                @if let Some(state) = self.owner.and_then(|owner| owner.state(self.letters.len())) {
+                @if let Some(state) = self.owner.and_then(|owner| owner.state_text(self.letters.len())) {
                     (fact("State", &state))
                 }
                 (text("Event", &letter.id))
                 (text("Type", &letter.event_type))
-                @if let Some(owner) = self.owner { (fact("Subscription", &owner.link())) }
+                @if let Some(owner) = self.owner { (fact("Subscription", &owner.subscription_links())) }
                 (text("Reason for giving up", &letter.reason))
                 @if let Some(attempts) = letter.attempts { (fact("Attempts", &html! { (attempts) })) }
                 @if let Some(status) = letter.status {
                     (fact("Status of the last answer", &html! { (status) }))
                 }
-                (fact("Object", &html! { code { (foreign(self.object)) } }))
+                (fact("Object", &html! { code { (foreign_text(self.object)) } }))
             }
         }
     }
 
     /// The event's page, and the forms that send this letter again and resolve it.
-    fn ways_on(&self, index: usize, letter: &ShownLetter, visit: &Visit) -> Markup {
+    fn action_forms(&self, index: usize, letter: &ShownLetter, visit: &PageVisit) -> Markup {
         let Some(owner) = self.owner else {
             return html! {};
         };
@@ -123,7 +129,7 @@ impl Letter<'_> {
         html! {
             div.actions {
                 @if let Some(id) = &id {
-                    a.button href=(Address::event(&owner.topic, id)) { "Attempts of the event" }
+                    a.button href=(PageAddress::for_event(&owner.topic, id)) { "Attempts of the event" }
                     @if !owner.is_deleted { (send_form(owner, self.object, index, id, visit)) }
                 }
                 (owner.resolve_form(visit))
@@ -135,7 +141,13 @@ impl Letter<'_> {
     }
 }
 
-fn send_form(owner: &Owner, object: &str, index: usize, id: &str, visit: &Visit) -> Markup {
+fn send_form(
+    owner: &LetterOwner,
+    object: &str,
+    index: usize,
+    id: &str,
+    visit: &PageVisit,
+) -> Markup {
     let index = index.to_string();
     let subscription = owner.subscription.as_str();
     let fields = [
@@ -146,14 +158,14 @@ fn send_form(owner: &Owner, object: &str, index: usize, id: &str, visit: &Visit)
     html! {
         form method="post" action=(resend_address(&owner.topic, id)) {
             (form_token(&visit.form_token))
-            (hidden(&fields))
+            (hidden_fields(&fields))
             button type="submit" { "Send this event again" }
         }
     }
 }
 
 /// The page of a place or an id that the object does not have.
-fn nowhere(asked: &RecordAsked) -> Markup {
+fn not_found_note(asked: &RecordPageQuery) -> Markup {
     html! {
         p.empty {
             @if asked.index.is_some() {
@@ -167,16 +179,16 @@ fn nowhere(asked: &RecordAsked) -> Markup {
 }
 
 /// The way to all dead letters of the object's subscription.
-fn to_list(object: &str) -> Markup {
+fn list_link(object: &str) -> Markup {
     html! {
         @if let Some((topic, subscription)) = layout::dead_letter_owner(object) {
             @let list = DeadLetterSearch::of_owner(topic.as_str(), subscription.as_str());
-            p { a.button href=(list.address(None)) { "Dead letters of this subscription" } }
+            p { a.button href=(list.page_address(None)) { "Dead letters of this subscription" } }
         }
     }
 }
 
-fn others(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
+fn neighbour_links(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
     html! {
         @if letters.len() > 1 {
             p.hint { "The object has " (letters.len()) " events; this is number " (index + 1) "." }
@@ -192,13 +204,13 @@ fn others(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
     }
 }
 
-fn unreadable(object: &str, bytes: &[u8]) -> Markup {
+fn unreadable_object(object: &str, bytes: &[u8]) -> Markup {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BODY_CHARS_MAX)]);
     html! {
         p { "The object is not an array of dead letters. It begins like this." }
         dl.facts {
             dt { "Object" }
-            dd { code { (foreign(object)) } }
+            dd { code { (foreign_text(object)) } }
             dt { "Bytes" }
             dd { (number(bytes.len() as u64)) }
         }

@@ -6,24 +6,24 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayPreview, ReplayView};
 use serde_json::{Map, Value};
 
-use super::failures::{failures, left_out};
+use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
-use crate::address::Address;
-use crate::api::{Refusal, Target};
-use crate::asked::Fields;
-use crate::console::Pages;
-use crate::doubt::{hint, title};
-use crate::filters::hidden;
-use crate::page::{Page, Section, form_token, problem};
-use crate::parts::after;
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number};
-use crate::visit::Visit;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, RequestTarget};
+use crate::asked::FormFields;
+use crate::console::PageContext;
+use crate::doubt::{failure_title, uncertainty_hint};
+use crate::filters::hidden_fields;
+use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
+use crate::parts::address_after;
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, number};
+use crate::visit::PageVisit;
 
 /// The field, and its value, of the form that starts a replay.
 const STEP: (&str, &str) = ("step", "start");
 
 /// The request of a form.
-struct Asked {
+struct ReplayForm {
     is_dry_run: bool,
     search: DeadLetterSearch,
     rate: String,
@@ -31,34 +31,38 @@ struct Asked {
 }
 
 /// Shows what the replay would send or, in the second step, starts it.
-pub(crate) async fn replay(pages: Pages, visit: Visit, fields: Fields) -> Result<Response, Page> {
-    let asked = Asked::of(&fields, &visit);
-    let Some(target) = asked.target() else {
-        return Err(asked.refused(&Refusal::default()));
+pub(crate) async fn submit_replay(
+    pages: PageContext,
+    visit: PageVisit,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    let asked = ReplayForm::from_form(&fields, &visit);
+    let Some(target) = asked.request_target() else {
+        return Err(asked.refused_page(&ApiRefusal::default()));
     };
     if !asked.is_dry_run {
         let sent = pages
             .api
-            .send::<ReplayView>(Method::POST, target, None, &asked.body())
+            .send_json::<ReplayView>(Method::POST, target, None, &asked.request_body())
             .await;
-        let view = sent.map_err(|refusal| asked.refused(&refusal))?.body;
-        let address = Address::new(&["replays", &view.id]).to_string();
-        return Ok(Redirect::to(&after(&address, "started", visit.now)).into_response());
+        let view = sent.map_err(|refusal| asked.refused_page(&refusal))?.body;
+        let address = PageAddress::new(&["replays", &view.id]).to_string();
+        return Ok(Redirect::to(&address_after(&address, "started", visit.now)).into_response());
     }
     let sent = pages
         .api
-        .send::<ReplayPreview>(Method::POST, target, None, &asked.body())
+        .send_json::<ReplayPreview>(Method::POST, target, None, &asked.request_body())
         .await;
-    let preview = sent.map_err(|refusal| asked.refused(&refusal))?.body;
-    Ok(asked.preview(&preview, &visit).into_response())
+    let preview = sent.map_err(|refusal| asked.refused_page(&refusal))?.body;
+    Ok(asked.preview_page(&preview, &visit).into_response())
 }
 
-impl Asked {
-    fn of(fields: &Fields, visit: &Visit) -> Self {
+impl ReplayForm {
+    fn from_form(fields: &FormFields, visit: &PageVisit) -> Self {
         let is_dry_run = fields.get(STEP.0) != STEP.1;
-        let search = DeadLetterSearch::of(fields);
+        let search = DeadLetterSearch::from_form(fields);
         let search = if is_dry_run {
-            search.until(visit.now)
+            search.frozen_at(visit.now)
         } else {
             search
         };
@@ -72,9 +76,9 @@ impl Asked {
         }
     }
 
-    fn target(&self) -> Option<Target> {
+    fn request_target(&self) -> Option<RequestTarget> {
         let (topic, name) = self.search.owner()?;
-        Some(Target::new(&[
+        Some(RequestTarget::new(&[
             "topics",
             topic,
             "subscriptions",
@@ -84,8 +88,8 @@ impl Asked {
         ]))
     }
 
-    fn body(&self) -> Map<String, Value> {
-        let mut body = self.search.body();
+    fn request_body(&self) -> Map<String, Value> {
+        let mut body = self.search.request_body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
         body.insert(
@@ -103,38 +107,38 @@ impl Asked {
         body
     }
 
-    fn preview(&self, preview: &ReplayPreview, visit: &Visit) -> Page {
+    fn preview_page(&self, preview: &ReplayPreview, visit: &PageVisit) -> ConsolePage {
         let at_least = if preview.is_complete { "" } else { "at least " };
         let body = html! {
             p {
-                "The replay to " (self.owner()) " would send " (at_least)
+                "The replay to " (self.owner_text()) " would send " (at_least)
                 strong { (number(preview.events)) } " events, at " (self.rate_text()) "."
             }
-            (counts(preview))
-            (failures(&preview.failures, "Events that cannot be sent again"))
+            (count_facts(preview))
+            (failure_list(&preview.failures, "Events that cannot be sent again"))
             (self.search.until_hint())
             div.actions {
                 @if preview.events > 0 { (self.start_form(visit)) }
-                a.button href=(self.search.address(None)) { "Back to the dead letters" }
+                a.button href=(self.search.page_address(None)) { "Back to the dead letters" }
             }
             @if preview.events == 0 { p.empty { "There is nothing to send. Change the filters." } }
         };
-        Page::new("Replay: dry run", body).of(Section::DeadLetters)
+        ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
     }
 
-    fn owner(&self) -> Markup {
+    fn owner_text(&self) -> Markup {
         let (topic, name) = self.search.owner().unwrap_or_default();
-        html! { (foreign(topic)) " / " (foreign(name)) }
+        html! { (foreign_text(topic)) " / " (foreign_text(name)) }
     }
 
     fn rate_text(&self) -> Markup {
         html! {
-            @if self.rate.is_empty() { "100" } @else { (foreign(&self.rate)) }
+            @if self.rate.is_empty() { "100" } @else { (foreign_text(&self.rate)) }
             " events per second"
         }
     }
 
-    fn start_form(&self, visit: &Visit) -> Markup {
+    fn start_form(&self, visit: &PageVisit) -> Markup {
         let former = self.include_former.then_some("true");
         let more = [
             ("ratePerSecond", Some(self.rate.as_str())),
@@ -142,44 +146,44 @@ impl Asked {
             (STEP.0, Some(STEP.1)),
         ];
         html! {
-            form method="post" action=(Address::new(&["dead-letters", "replay"])) {
+            form method="post" action=(PageAddress::new(&["dead-letters", "replay"])) {
                 (form_token(&visit.form_token))
-                (hidden(&self.search.hidden()))
-                (hidden(&more))
+                (hidden_fields(&self.search.hidden_fields()))
+                (hidden_fields(&more))
                 button.primary type="submit" { "Start the replay" }
             }
         }
     }
 
-    fn refused(&self, refusal: &Refusal) -> Page {
-        let replays = Address::new(&["replays"]).to_string();
+    fn refused_page(&self, refusal: &ApiRefusal) -> ConsolePage {
+        let replays = PageAddress::new(&["replays"]).to_string();
         let body = html! {
             @if self.search.owner().is_some() {
-                (problem(refusal))
-                @if !self.is_dry_run { (hint(refusal, "the replay is stored", &replays, "the replays")) }
+                (problem_box(refusal))
+                @if !self.is_dry_run { (uncertainty_hint(refusal, "the replay is stored", &replays, "the replays")) }
             } @else {
                 p { "A replay needs a topic and a subscription." }
             }
-            p { a.button href=(self.search.address(None)) { "Back to the dead letters" } }
+            p { a.button href=(self.search.page_address(None)) { "Back to the dead letters" } }
         };
         let status = if refusal.status == 0 {
             StatusCode::BAD_REQUEST
         } else {
-            refusal.status()
+            refusal.status_code()
         };
         let none = "There is no replay";
         let title = if self.is_dry_run {
             none
         } else {
-            title(refusal, none)
+            failure_title(refusal, none)
         };
-        Page::new(title, body)
-            .of(Section::DeadLetters)
+        ConsolePage::new(title, body)
+            .in_section(MenuSection::DeadLetters)
             .with_status(status)
     }
 }
 
-fn counts(preview: &ReplayPreview) -> Markup {
+fn count_facts(preview: &ReplayPreview) -> Markup {
     html! {
         dl.facts {
             dt { "Objects with these events" }
@@ -190,7 +194,7 @@ fn counts(preview: &ReplayPreview) -> Markup {
             }
             dt { "Left out because they are resolved" }
             dd { (number(preview.resolved)) }
-            (left_out(&preview.left_out))
+            (left_out_facts(&preview.left_out))
             dt { "Cannot be sent again" }
             dd { (number(preview.failed)) }
             @if !preview.ids.is_empty() {

@@ -8,11 +8,11 @@ use posthaste_core::model::{Timestamp, WrittenTime};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
-use crate::asked::Fields;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::asked::FormFields;
 use crate::console::PATH;
-use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE, tick};
+use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE, checkbox};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
@@ -42,7 +42,7 @@ pub(crate) struct DeadLetterSearch {
 
 impl DeadLetterSearch {
     /// The search that the fields of a form name.
-    pub(super) fn of(fields: &Fields) -> Self {
+    pub(super) fn from_form(fields: &FormFields) -> Self {
         let field = |name| {
             Some(fields.get(name))
                 .filter(|text| !text.is_empty())
@@ -83,7 +83,7 @@ impl DeadLetterSearch {
 
     /// The same without those that are written from now on. Times that are relative to now become
     /// points in time: the action takes what the dry run counted.
-    pub(super) fn until(self, now: Timestamp) -> Self {
+    pub(super) fn frozen_at(self, now: Timestamp) -> Self {
         let parsed = |time: &Option<String>| time.as_deref().map(WrittenTime::parse).transpose();
         let (Ok(from), Ok(to)) = (parsed(&self.from), parsed(&self.to)) else {
             return self;
@@ -112,17 +112,20 @@ impl DeadLetterSearch {
     }
 
     /// Asks for a page.
-    pub(super) async fn dead_letters(&self, api: &Api) -> Result<DeadLetterPage, Refusal> {
+    pub(super) async fn load_dead_letters(
+        &self,
+        api: &ManageApi,
+    ) -> Result<DeadLetterPage, ApiRefusal> {
         let target = match (&self.topic, &self.subscription) {
-            (None, None) => Target::new(&["dead-letters"]),
-            (Some(topic), None) => Target::new(&["topics", topic, "dead-letters"]),
+            (None, None) => RequestTarget::new(&["dead-letters"]),
+            (Some(topic), None) => RequestTarget::new(&["topics", topic, "dead-letters"]),
             (Some(topic), Some(name)) => {
-                Target::new(&["topics", topic, "subscriptions", name, "dead-letters"])
+                RequestTarget::new(&["topics", topic, "subscriptions", name, "dead-letters"])
             }
-            (None, Some(_)) => return Err(without_topic()),
+            (None, Some(_)) => return Err(missing_topic_refusal()),
         };
         let target = self
-            .narrowing()
+            .other_filters()
             .into_iter()
             .fold(target, |target, (name, it)| target.query(name, it));
         let target = target.query("includeResolved", self.include_resolved.then_some(true));
@@ -135,9 +138,9 @@ impl DeadLetterSearch {
     }
 
     /// The address of a page of this search.
-    pub(super) fn address(&self, cursor: Option<&str>) -> Address {
-        let address = self.owners().into_iter().chain(self.narrowing());
-        let address = address.fold(Address::new(&["dead-letters"]), |it, (name, value)| {
+    pub(super) fn page_address(&self, cursor: Option<&str>) -> PageAddress {
+        let address = self.owner_filters().into_iter().chain(self.other_filters());
+        let address = address.fold(PageAddress::new(&["dead-letters"]), |it, (name, value)| {
             it.query(name, value)
         });
         address
@@ -146,7 +149,7 @@ impl DeadLetterSearch {
     }
 
     /// The link to the letters of one subscription, where others are shown too.
-    pub(super) fn only(&self, topic: &str, subscription: &str) -> Markup {
+    pub(super) fn only_owner_link(&self, topic: &str, subscription: &str) -> Markup {
         let of_owner = Self {
             cursor: None,
             ..self.clone()
@@ -162,7 +165,7 @@ impl DeadLetterSearch {
         html! {
             @if self.owner().is_none() {
                 br;
-                a.hint href=(of_owner.address(None)) { "Only this subscription" }
+                a.hint href=(of_owner.page_address(None)) { "Only this subscription" }
             }
         }
     }
@@ -174,32 +177,32 @@ impl DeadLetterSearch {
 
     /// Whether a filter holds.
     pub(super) fn is_narrow(&self) -> bool {
-        self.owners()
+        self.owner_filters()
             .iter()
-            .chain(&self.narrowing())
+            .chain(&self.other_filters())
             .any(|(_, value)| value.is_some())
     }
 
     /// The same selection as hidden fields of a form.
-    pub(super) fn hidden(&self) -> Vec<(&'static str, Option<&str>)> {
+    pub(super) fn hidden_fields(&self) -> Vec<(&'static str, Option<&str>)> {
         let resolved = ("includeResolved", self.include_resolved.then_some("true"));
         let rest = [
             resolved,
             ("until", self.until.as_deref()),
             ("object", self.object.as_deref()),
         ];
-        self.owners()
+        self.owner_filters()
             .into_iter()
-            .chain(self.narrowing())
+            .chain(self.other_filters())
             .chain(rest)
             .collect()
     }
 
     /// The same selection as the body of a request. The API reads its values, and says which it
     /// refuses.
-    pub(super) fn body(&self) -> Map<String, Value> {
+    pub(super) fn request_body(&self) -> Map<String, Value> {
         let mut body = Map::new();
-        for (name, value) in self.narrowing() {
+        for (name, value) in self.other_filters() {
             let Some(value) = value else { continue };
             match name {
                 "type" => body.insert("types".to_owned(), vec![value].into()),
@@ -215,14 +218,14 @@ impl DeadLetterSearch {
         body
     }
 
-    fn owners(&self) -> [(&'static str, Option<&str>); 2] {
+    fn owner_filters(&self) -> [(&'static str, Option<&str>); 2] {
         [
             ("topic", self.topic.as_deref()),
             ("subscription", self.subscription.as_deref()),
         ]
     }
 
-    fn narrowing(&self) -> [(&'static str, Option<&str>); 4] {
+    fn other_filters(&self) -> [(&'static str, Option<&str>); 4] {
         [
             ("reason", self.reason.as_deref()),
             ("type", self.event_type.as_deref()),
@@ -232,22 +235,22 @@ impl DeadLetterSearch {
     }
 }
 
-fn without_topic() -> Refusal {
-    Refusal {
+fn missing_topic_refusal() -> ApiRefusal {
+    ApiRefusal {
         status: 400,
         member: Some("topic".to_owned()),
         detail: Some("A subscription needs its topic.".to_owned()),
-        ..Refusal::default()
+        ..ApiRefusal::default()
     }
 }
 
 /// The form.
-pub(super) fn form(
+pub(super) fn filter_form(
     topics: &TopicNames,
     search: &DeadLetterSearch,
-    refusal: Option<&Refusal>,
+    refusal: Option<&ApiRefusal>,
 ) -> Markup {
-    let reason = Field {
+    let reason = FormField {
         name: "reason",
         label: "Reason",
         value: search.reason.as_deref(),
@@ -255,25 +258,25 @@ pub(super) fn form(
         refusal,
     };
     let text = |name, label, value: &Option<String>, example| {
-        Field {
+        FormField {
             name,
             label,
             value: value.as_deref(),
             example,
             refusal,
         }
-        .text()
+        .text_input()
     };
     let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
     html! {
         form.filters method="get" action={ (PATH) "/dead-letters" } {
-            (topics.field("(any topic)", search.topic.as_deref(), refusal))
+            (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
             (text("subscription", "Subscription", &search.subscription, "billing"))
-            (reason.choice("(any)", &reasons))
+            (reason.word_select("(any)", &reasons))
             (text("type", "Event type", &search.event_type, "com.example.order.paid"))
             (text("from", "Written from (UTC)", &search.from, TIME_EXAMPLE))
             (text("to", "Written before (UTC)", &search.to, TIME_EXAMPLE))
-            (tick("includeResolved", "Include resolved", search.include_resolved))
+            (checkbox("includeResolved", "Include resolved", search.include_resolved))
             div { button.primary type="submit" { "Search" } }
         }
     }

@@ -3,8 +3,8 @@
 use posthaste_core::api::events::{DeliveryView, EncodedId, IdInUrl};
 use serde::Deserialize;
 
-use crate::address::Address;
-use crate::api::Target;
+use crate::address::PageAddress;
+use crate::api::RequestTarget;
 
 /// Most characters of an id in the title.
 const TITLE_CHARS_MAX: usize = 120;
@@ -14,7 +14,7 @@ pub(super) const ID_CHARS_MAX: usize = 1_100;
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct EventAsked {
+pub(crate) struct EventPageQuery {
     /// Whether the page shows the event itself.
     #[serde(default)]
     pub(super) payload: bool,
@@ -31,35 +31,35 @@ pub(crate) struct EventAsked {
 
 /// The query of the page of an event whose id cannot be a part of a path.
 #[derive(Debug, Deserialize)]
-pub(crate) struct IdAsked {
+pub(crate) struct EventIdPageQuery {
     #[serde(default)]
     id: String,
     id64: Option<EncodedId>,
 }
 
-impl IdAsked {
-    pub(crate) fn id(self) -> String {
+impl EventIdPageQuery {
+    pub(crate) fn into_id(self) -> String {
         self.id64.map_or(self.id, |id| id.0)
     }
 }
 
 /// The event that a page is about.
-pub(super) struct Asked<'a> {
+pub(super) struct EventPageRequest<'a> {
     pub(super) topic: &'a str,
     pub(super) id: &'a str,
-    pub(super) query: &'a EventAsked,
+    pub(super) query: &'a EventPageQuery,
 }
 
-impl Asked<'_> {
+impl EventPageRequest<'_> {
     pub(super) fn title(&self) -> String {
         let cut: String = self.id.chars().take(TITLE_CHARS_MAX).collect();
         let mark = if cut.len() < self.id.len() { "…" } else { "" };
         format!("Event {cut}{mark}")
     }
 
-    pub(super) fn target(&self) -> Target {
+    pub(super) fn request_target(&self) -> RequestTarget {
         let carried = IdInUrl::for_id(self.id);
-        let target = Target::new(&["topics", self.topic, "events", carried.path_segment()]);
+        let target = RequestTarget::new(&["topics", self.topic, "events", carried.path_segment()]);
         let target = match carried.query_parameter() {
             Some((name, value)) => target.query(name, Some(value)),
             None => target,
@@ -71,9 +71,9 @@ impl Asked<'_> {
     }
 
     /// The address of the same page with another query.
-    pub(super) fn with(&self, query: &EventAsked) -> Address {
-        let address =
-            Address::event(self.topic, self.id).query("payload", query.payload.then_some(true));
+    pub(super) fn address_with(&self, query: &EventPageQuery) -> PageAddress {
+        let address = PageAddress::for_event(self.topic, self.id)
+            .query("payload", query.payload.then_some(true));
         let address = address
             .query("from", query.from.as_deref())
             .query("to", query.to.as_deref());
@@ -83,16 +83,16 @@ impl Asked<'_> {
     }
 
     /// The address of the same page, with or without the event itself.
-    pub(super) fn address(&self, payload: bool) -> Address {
-        self.with(&EventAsked {
+    pub(super) fn payload_address(&self, payload: bool) -> PageAddress {
+        self.address_with(&EventPageQuery {
             payload,
             ..self.query.clone()
         })
     }
 
     /// The address of the page that begins after the newest `skip`.
-    pub(super) fn skipping(&self, skip: usize) -> Address {
-        self.with(&EventAsked {
+    pub(super) fn address_skipping(&self, skip: usize) -> PageAddress {
+        self.address_with(&EventPageQuery {
             skip,
             ..self.query.clone()
         })
@@ -100,10 +100,10 @@ impl Asked<'_> {
 
     /// The address of the page of one delivery. Its key alone may be that of other subscriptions
     /// too.
-    pub(super) fn of_delivery(&self, it: &DeliveryView) -> Address {
+    pub(super) fn delivery_address(&self, it: &DeliveryView) -> PageAddress {
         let subscription = Some(it.subscription.clone());
         let key = Some(it.key.clone());
-        self.with(&EventAsked {
+        self.address_with(&EventPageQuery {
             subscription,
             key,
             skip: 0,
@@ -112,7 +112,7 @@ impl Asked<'_> {
     }
 
     /// Whether a delivery is shown.
-    pub(super) fn takes(&self, delivery: &DeliveryView) -> bool {
+    pub(super) fn is_selected(&self, delivery: &DeliveryView) -> bool {
         let of = &self.query.subscription;
         of.as_ref()
             .is_none_or(|name| delivery.subscription.eq_ignore_ascii_case(name))

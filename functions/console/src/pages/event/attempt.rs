@@ -5,7 +5,7 @@ use posthaste_core::api::events::AttemptView;
 use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
 use posthaste_core::delivery_log::Origin;
 
-use crate::shown::{foreign, foreign_cut, number, time};
+use crate::shown::{foreign_cut, foreign_text, number, time_tag};
 
 /// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps
 /// their first bytes.
@@ -15,17 +15,17 @@ const TEXT_CHARS_MAX: usize = 300;
 const DELIVERED: &str = "Delivered";
 
 /// The attempt, as an item of a list.
-pub(super) fn attempt(it: &AttemptView) -> Markup {
+pub(super) fn attempt_item(it: &AttemptView) -> Markup {
     html! {
         li {
             strong { "Attempt " (it.number) }
-            " " (time(it.at.0)) " "
-            (outcome(it))
+            " " (time_tag(it.at.0)) " "
+            (outcome_badge(it))
             @if let Some(status) = it.status { " answered " strong { (status) } }
             @if let Some(duration) = it.duration_ms { " after " (number(duration.into())) " ms" }
-            " " span.hint { (origin(it.origin)) }
+            " " span.hint { (origin_text(it.origin)) }
             @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
-            @if let Some(answer) = &it.answer { (self::answer(answer, it.answer_type.as_deref())) }
+            @if let Some(answer) = &it.answer { (self::response_text(answer, it.answer_type.as_deref())) }
             @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
             @if let Some(id) = &it.webhook_id {
                 p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } }
@@ -34,19 +34,19 @@ pub(super) fn attempt(it: &AttemptView) -> Markup {
     }
 }
 
-fn outcome(it: &AttemptView) -> Markup {
+fn outcome_badge(it: &AttemptView) -> Markup {
     html! {
         @if it.outcome == DELIVERED {
             span.badge.good { (DELIVERED) }
         } @else {
-            span.badge.bad { (foreign(&failure(it))) }
+            span.badge.bad { (foreign_text(&failure_name(it))) }
         }
     }
 }
 
 /// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its
 /// name is that of its status.
-fn failure(it: &AttemptView) -> String {
+fn failure_name(it: &AttemptView) -> String {
     let is_last = DeadLetterReason::ALL
         .iter()
         .any(|reason| reason.as_str() == it.outcome);
@@ -62,7 +62,7 @@ fn failure(it: &AttemptView) -> String {
         .map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 
-const fn origin(origin: Origin) -> &'static str {
+const fn origin_text(origin: Origin) -> &'static str {
     match origin {
         Origin::First => "first attempt",
         Origin::Retry => "retry",
@@ -72,7 +72,7 @@ const fn origin(origin: Origin) -> &'static str {
     }
 }
 
-fn answer(answer: &str, media_type: Option<&str>) -> Markup {
+fn response_text(answer: &str, media_type: Option<&str>) -> Markup {
     html! {
         p.hint {
             "Answer"

@@ -4,32 +4,39 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::DeliveryState;
 
-use super::around::Around;
-use super::asked::{Asked, EventAsked};
-use super::delivery::{Room, delivery};
-use crate::address::Address;
+use super::around::EventPageContext;
+use super::asked::{EventPageQuery, EventPageRequest};
+use super::delivery::{AttemptRoom, delivery_section};
+use crate::address::PageAddress;
 use crate::filters::pager;
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 
 /// Most deliveries that the page shows.
 const DELIVERIES_MAX: usize = 20;
 
-pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, around: &Around<'_>) -> Markup {
-    let mut room = Room::of(asked.query);
+pub(super) fn delivery_list(
+    asked: &EventPageRequest<'_>,
+    view: &EventView,
+    around: &EventPageContext<'_>,
+) -> Markup {
+    let mut room = AttemptRoom::for_query(asked.query);
     html! {
         @if let Some(note) = &view.note {
-            p.hint { (foreign(note)) }
+            p.hint { (foreign_text(note)) }
         }
-        (selection(asked))
-        @if view.deliveries.is_empty() { (no_delivery(asked, view)) }
-        @for it in page_of(asked, view) { (delivery(asked, it, around, &mut room)) }
-        (pages_of_deliveries(asked, view.deliveries.len()))
-        p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
+        (filter_note(asked))
+        @if view.deliveries.is_empty() { (no_delivery_note(asked, view)) }
+        @for it in shown_deliveries(asked, view) { (delivery_section(asked, it, around, &mut room)) }
+        (delivery_pager(asked, view.deliveries.len()))
+        p.hint { "The log is complete until " (time_tag(view.complete_until.0)) "." }
     }
 }
 
 /// The deliveries that the page shows. With a key, `skip` is that of its attempts.
-fn page_of<'a>(asked: &Asked<'_>, view: &'a EventView) -> impl Iterator<Item = &'a DeliveryView> {
+fn shown_deliveries<'a>(
+    asked: &EventPageRequest<'_>,
+    view: &'a EventView,
+) -> impl Iterator<Item = &'a DeliveryView> {
     let skip = if asked.query.key.is_some() {
         0
     } else {
@@ -39,11 +46,11 @@ fn page_of<'a>(asked: &Asked<'_>, view: &'a EventView) -> impl Iterator<Item = &
 }
 
 /// The filters that hold, and the way to all deliveries.
-fn selection(asked: &Asked<'_>) -> Markup {
-    let EventAsked {
+fn filter_note(asked: &EventPageRequest<'_>) -> Markup {
+    let EventPageQuery {
         subscription, key, ..
     } = asked.query;
-    let all = EventAsked {
+    let all = EventPageQuery {
         subscription: None,
         key: None,
         skip: 0,
@@ -53,37 +60,37 @@ fn selection(asked: &Asked<'_>) -> Markup {
         @if subscription.is_some() || key.is_some() {
             p {
                 "Only deliveries "
-                @if let Some(subscription) = subscription { "to " (foreign(subscription)) " " }
+                @if let Some(subscription) = subscription { "to " (foreign_text(subscription)) " " }
                 @if let Some(key) = key { "with the key " code { (foreign_cut(key, CELL_CHARS_MAX)) } " " }
                 "are shown. "
-                a href=(asked.with(&all)) { "Show all deliveries" } "."
+                a href=(asked.address_with(&all)) { "Show all deliveries" } "."
             }
         }
     }
 }
 
-fn no_delivery(asked: &Asked<'_>, view: &EventView) -> Markup {
+fn no_delivery_note(asked: &EventPageRequest<'_>, view: &EventView) -> Markup {
     let search = &asked.query;
     let is_narrow = search.from.is_some() || search.to.is_some();
     html! {
         p.empty {
             @if is_narrow || search.subscription.is_some() || search.key.is_some() {
                 "The log has no delivery of this event with these values. "
-                a href=(Address::event(asked.topic, asked.id)) { "Search without them" } "."
+                a href=(PageAddress::for_event(asked.topic, asked.id)) { "Search without them" } "."
             } @else if view.state == Some(DeliveryState::Unmatched) {
                 "The event matched no subscription, so there is nothing to deliver."
             } @else {
                 "No delivery of this event is in the log. This page shows new attempts by itself. While a \
                  link is on hold, its events wait for their first attempt. "
-                a href=(Address::new(&["links"])) { "Show the links that are not well" } "."
+                a href=(PageAddress::new(&["links"])) { "Show the links that are not well" } "."
             }
         }
     }
 }
 
 /// The ways to newer and older deliveries.
-fn pages_of_deliveries(asked: &Asked<'_>, count: usize) -> Markup {
-    let EventAsked { key, skip, .. } = asked.query;
+fn delivery_pager(asked: &EventPageRequest<'_>, count: usize) -> Markup {
+    let EventPageQuery { key, skip, .. } = asked.query;
     let end = skip.saturating_add(DELIVERIES_MAX);
     html! {
         @if key.is_none() && (*skip > 0 || end < count) {
@@ -92,7 +99,7 @@ fn pages_of_deliveries(asked: &Asked<'_>, count: usize) -> Markup {
                 @if end < count { "; " (count - end) " older deliveries are on the next page" }
                 "."
             }
-            (pager((*skip > 0).then(|| asked.skipping(0)), (end < count).then(|| asked.skipping(end))))
+            (pager((*skip > 0).then(|| asked.address_skipping(0)), (end < count).then(|| asked.address_skipping(end))))
         }
     }
 }

@@ -4,30 +4,30 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::DeliveryState;
 
-use super::around::Around;
-use super::asked::{Asked, EventAsked};
-use super::attempt::attempt;
-use super::facts::facts;
+use super::around::EventPageContext;
+use super::asked::{EventPageQuery, EventPageRequest};
+use super::attempt::attempt_item;
+use super::facts::delivery_facts;
 use super::resend::resend_address;
-use crate::address::Address;
-use crate::filters::hidden;
+use crate::address::PageAddress;
+use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::KnownTopic;
-use crate::shown::foreign;
+use crate::shown::foreign_text;
 
 /// Most attempts that the page shows, over all deliveries; fewer beside a payload.
 const ATTEMPTS_MAX: usize = 50;
 const ATTEMPTS_BESIDE_PAYLOAD_MAX: usize = 20;
 
 /// The attempts that there is still room for.
-pub(super) struct Room {
+pub(super) struct AttemptRoom {
     left: usize,
     /// The newest attempts of the only delivery that are left out.
     skip: usize,
 }
 
-impl Room {
-    pub(super) fn of(query: &EventAsked) -> Self {
+impl AttemptRoom {
+    pub(super) fn for_query(query: &EventPageQuery) -> Self {
         let left = if query.payload {
             ATTEMPTS_BESIDE_PAYLOAD_MAX
         } else {
@@ -40,7 +40,7 @@ impl Room {
     }
 
     /// The newest of these attempts after those that are left out, as far as there is room.
-    fn newest<'a>(&mut self, attempts: &'a [AttemptView]) -> &'a [AttemptView] {
+    fn take_newest<'a>(&mut self, attempts: &'a [AttemptView]) -> &'a [AttemptView] {
         let attempts = &attempts[..attempts.len().saturating_sub(self.skip)];
         let shown = attempts.len().min(self.left);
         self.left -= shown;
@@ -49,52 +49,52 @@ impl Room {
 }
 
 /// The delivery.
-pub(super) fn delivery(
-    asked: &Asked<'_>,
+pub(super) fn delivery_section(
+    asked: &EventPageRequest<'_>,
     it: &DeliveryView,
-    around: &Around<'_>,
-    room: &mut Room,
+    around: &EventPageContext<'_>,
+    room: &mut AttemptRoom,
 ) -> Markup {
-    let attempts = room.newest(&it.attempts);
+    let attempts = room.take_newest(&it.attempts);
     let end = room.skip.saturating_add(attempts.len());
     let older = it.attempts.len().saturating_sub(end);
     html! {
         h2 {
-            "To " (receiver(asked.topic, it, around.topic)) " " (state_badge(it.state))
+            "To " (receiver_link(asked.topic, it, around.topic)) " " (state_badge(it.state))
         }
-        (facts(asked.id, it, around))
+        (delivery_facts(asked.id, it, around))
         @if room.skip > 0 {
             p.hint {
                 "Newer attempts are not shown here. "
-                a href=(asked.skipping(0)) { "Show the newest attempts" } "."
+                a href=(asked.address_skipping(0)) { "Show the newest attempts" } "."
             }
         }
         @if older > 0 {
-            p.hint { (older) " older attempts are not shown here. " (older_attempts(asked, it, end)) }
+            p.hint { (older) " older attempts are not shown here. " (older_attempts_link(asked, it, end)) }
         }
-        ol.timeline aria-label={ "Attempts of " (it.key) } { @for it in attempts { (attempt(it)) } }
+        ol.timeline aria-label={ "Attempts of " (it.key) } { @for it in attempts { (attempt_item(it)) } }
         @if it.attempts.is_empty() { p.hint { "There was no attempt yet." } }
         (resend_form(asked, it, around))
     }
 }
 
-fn receiver(topic: &str, it: &DeliveryView, known: &KnownTopic) -> Markup {
+fn receiver_link(topic: &str, it: &DeliveryView, known: &KnownTopic) -> Markup {
     html! {
-        @if known.has_lost(&it.subscription) {
-            (foreign(&it.subscription)) " " span.hint { "(deleted)" }
+        @if known.has_deleted(&it.subscription) {
+            (foreign_text(&it.subscription)) " " span.hint { "(deleted)" }
         } @else {
-            a href=(Address::subscription(topic, &it.subscription)) { (foreign(&it.subscription)) }
+            a href=(PageAddress::for_subscription(topic, &it.subscription)) { (foreign_text(&it.subscription)) }
         }
     }
 }
 
 /// The way to older attempts of a delivery: its own page, and there the next page.
-fn older_attempts(asked: &Asked<'_>, it: &DeliveryView, end: usize) -> Markup {
+fn older_attempts_link(asked: &EventPageRequest<'_>, it: &DeliveryView, end: usize) -> Markup {
     html! {
         @if asked.query.key.is_some() {
-            a href=(asked.skipping(end)) { "Show older attempts" }
+            a href=(asked.address_skipping(end)) { "Show older attempts" }
         } @else {
-            a href=(asked.of_delivery(it)) { "Show this delivery alone" }
+            a href=(asked.delivery_address(it)) { "Show this delivery alone" }
         }
         "."
     }
@@ -111,19 +111,23 @@ pub(crate) fn state_badge(state: DeliveryState) -> Markup {
     html! { span class={ "badge " (class) } { (state.as_str()) } }
 }
 
-fn resend_form(asked: &Asked<'_>, it: &DeliveryView, around: &Around<'_>) -> Markup {
+fn resend_form(
+    asked: &EventPageRequest<'_>,
+    it: &DeliveryView,
+    around: &EventPageContext<'_>,
+) -> Markup {
     let fields = [
         ("subscription", Some(it.subscription.as_str())),
         ("key", Some(it.key.as_str())),
     ];
     html! {
-        @if around.topic.has_lost(&it.subscription) {
+        @if around.topic.has_deleted(&it.subscription) {
             p.hint { "The subscription is deleted, so this delivery cannot be sent again." }
         } @else if it.resendable_until.is_some() {
             form.actions method="post" action=(resend_address(asked.topic, asked.id)) {
                 (form_token(&around.visit.form_token))
-                (hidden(&fields))
-                button type="submit" { "Send again to " (foreign(&it.subscription)) }
+                (hidden_fields(&fields))
+                button type="submit" { "Send again to " (foreign_text(&it.subscription)) }
             }
         } @else {
             p.hint {

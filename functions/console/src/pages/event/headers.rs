@@ -7,18 +7,18 @@ use posthaste_core::api::events::EventView;
 use posthaste_core::api::{RequestHeader, TopicSettings, compile_sender_headers};
 use posthaste_core::model::{SenderHeaders, SubscriptionName, Timestamp};
 
-use crate::console::Pages;
-use crate::shown::foreign;
+use crate::console::PageContext;
+use crate::shown::foreign_text;
 
 /// Most subscriptions whose headers are shown.
 const SUBSCRIPTIONS_MAX: usize = 10;
 
 /// The names of the headers, by subscription. The log keeps no headers, so these are those of
 /// today.
-pub(super) fn headers(
+pub(super) fn headers_by_subscription(
     topic: Option<&TopicSettings>,
     view: &EventView,
-    pages: &Pages,
+    pages: &PageContext,
     now: Timestamp,
 ) -> Markup {
     let names: BTreeSet<&str> = view
@@ -37,20 +37,20 @@ pub(super) fn headers(
              now; values are not shown."
         }
         @for name in names.into_iter().take(SUBSCRIPTIONS_MAX) {
-            (of_subscription(topic, name, &sender, now))
+            (subscription_headers(topic, name, &sender, now))
         }
     }
 }
 
 /// The headers that say who sends: the topic's own, or those of the installation.
-fn sender_headers(topic: &TopicSettings, pages: &Pages) -> SenderHeaders {
+fn sender_headers(topic: &TopicSettings, pages: &PageContext) -> SenderHeaders {
     let own = topic.sender_headers.as_ref();
     // What is stored was checked.
     let own = own.and_then(|own| compile_sender_headers("senderHeaders.", own).ok());
     own.unwrap_or_else(|| pages.sender_headers.clone())
 }
 
-fn of_subscription(
+fn subscription_headers(
     topic: &TopicSettings,
     name: &str,
     sender: &SenderHeaders,
@@ -61,19 +61,19 @@ fn of_subscription(
     html! {
         @if let Some(settings) = settings {
             details {
-                summary { "Headers that " (foreign(name)) " sends now" }
-                ul { @for header in settings.request_headers(topic.input_schema, sender, now) { (line(&header)) } }
+                summary { "Headers that " (foreign_text(name)) " sends now" }
+                ul { @for header in settings.request_headers(topic.input_schema, sender, now) { (header_item(&header)) } }
             }
         } @else {
-            p { "The subscription " (foreign(name)) " is gone." }
+            p { "The subscription " (foreign_text(name)) " is gone." }
         }
     }
 }
 
-fn line(header: &RequestHeader) -> Markup {
+fn header_item(header: &RequestHeader) -> Markup {
     html! {
         li {
-            code { (foreign(&header.name)) }
+            code { (foreign_text(&header.name)) }
             @if let Some(condition) = header.condition { span.hint { " (" (condition) ")" } }
         }
     }

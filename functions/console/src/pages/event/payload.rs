@@ -4,12 +4,12 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::RecordPayload;
 
-use super::asked::Asked;
-use crate::json_text::indented;
-use crate::shown::{BODY_CHARS_MAX, foreign, number, visible_cut};
+use super::asked::EventPageRequest;
+use crate::json_text::indent_json;
+use crate::shown::{BODY_CHARS_MAX, foreign_text, number, visible_cut};
 
 /// The event as its producer wrote it: shown, or the way to it.
-pub(super) fn payload(asked: &Asked<'_>, view: &EventView) -> Markup {
+pub(super) fn payload_section(asked: &EventPageRequest<'_>, view: &EventView) -> Markup {
     let is_kept = view
         .deliveries
         .iter()
@@ -24,17 +24,17 @@ pub(super) fn payload(asked: &Asked<'_>, view: &EventView) -> Markup {
             h2 #payload { "Payload" }
             @match found.as_slice() {
                 [] if !asked.query.payload => {
-                    p { a.button href={ (asked.address(true)) "#payload" } { "Show the payload" } }
+                    p { a.button href={ (asked.payload_address(true)) "#payload" } { "Show the payload" } }
                 }
                 [] => p { "The log does not have the payload of this event." },
-                [first, others @ ..] => (shown(asked, first, others)),
+                [first, others @ ..] => (shown_payload(asked, first, others)),
             }
         }
     }
 }
 
-fn shown(
-    asked: &Asked<'_>,
+fn shown_payload(
+    asked: &EventPageRequest<'_>,
     first: &(&DeliveryView, &RecordPayload),
     others: &[(&DeliveryView, &RecordPayload)],
 ) -> Markup {
@@ -49,24 +49,24 @@ fn shown(
         }
         @if differs > 0 {
             p.hint {
-                "This is the payload of the delivery " code { (foreign(&delivery.key)) } ". "
+                "This is the payload of the delivery " code { (foreign_text(&delivery.key)) } ". "
                 (differs) " other deliveries of this id have another one."
             }
         }
-        p { a.button href=(asked.address(false)) { "Hide the payload" } }
+        p { a.button href=(asked.payload_address(false)) { "Hide the payload" } }
     }
 }
 
 /// A JSON text, cut, with a note of its whole size where it is.
 pub(crate) fn json_body(json: &str) -> Markup {
-    let text = indented(json, BODY_CHARS_MAX);
+    let text = indent_json(json, BODY_CHARS_MAX);
     html! {
         @match visible_cut(&text, BODY_CHARS_MAX) {
             Some(cut) => {
                 pre tabindex="0" { bdi { (cut) } }
                 p.hint { "Only the beginning is shown, of " (number(json.len() as u64)) " bytes." }
             }
-            None => pre tabindex="0" { (foreign(&text)) }
+            None => pre tabindex="0" { (foreign_text(&text)) }
         }
     }
 }

@@ -6,20 +6,20 @@ use maud::html;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
 
-use super::asked::IdAsked;
-use crate::address::Address;
-use crate::api::{Answered, Refusal, Target};
-use crate::asked::{Fields, Path, Query};
-use crate::console::Pages;
-use crate::doubt::{hint, title};
-use crate::page::{Page, Section, problem};
-use crate::parts::after;
-use crate::visit::Visit;
+use super::asked::EventIdPageQuery;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ApiResponse, RequestTarget};
+use crate::asked::{FormFields, PageQuery, PathParts};
+use crate::console::PageContext;
+use crate::doubt::{failure_title, uncertainty_hint};
+use crate::page::{ConsolePage, MenuSection, problem_box};
+use crate::parts::address_after;
+use crate::visit::PageVisit;
 
 /// The address to which forms that send an event again are sent. The id stands in it: of a field,
 /// browsers change line breaks.
-pub(crate) fn resend_address(topic: &str, id: &str) -> Address {
-    Address::new(&["topics", topic, "resend"]).id(id)
+pub(crate) fn resend_address(topic: &str, id: &str) -> PageAddress {
+    PageAddress::new(&["topics", topic, "resend"]).with_event_id(id)
 }
 
 /// The notices of an event that was sent again, by the words of the page's query.
@@ -45,16 +45,16 @@ const SEARCH_CUT: &str = "search-cut";
 
 /// Sends the event again. Its page says what the API says of it.
 pub(crate) async fn resend(
-    pages: Pages,
-    visit: Visit,
-    Path([topic]): Path<1>,
-    Query(asked): Query<IdAsked>,
-    fields: Fields,
-) -> Result<Redirect, Page> {
-    let id = asked.id();
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([topic]): PathParts<1>,
+    PageQuery(asked): PageQuery<EventIdPageQuery>,
+    fields: FormFields,
+) -> Result<Redirect, ConsolePage> {
+    let id = asked.into_id();
     let subscription = fields.get("subscription");
     let carried = IdInUrl::for_id(&id);
-    let target = Target::new(&[
+    let target = RequestTarget::new(&[
         "topics",
         &topic,
         "subscriptions",
@@ -67,31 +67,35 @@ pub(crate) async fn resend(
         Some((name, value)) => target.query(name, Some(value)),
         None => target,
     };
-    let event = Address::event(&topic, &id).to_string();
+    let event = PageAddress::for_event(&topic, &id).to_string();
     match pages
         .api
-        .send::<ResendView>(Method::POST, target, None, &request(&fields))
+        .send_json::<ResendView>(Method::POST, target, None, &resend_request(&fields))
         .await
     {
-        Ok(Answered { body, .. }) => Ok(Redirect::to(&after(&event, &words(&body), visit.now))),
-        Err(refusal) => Err(refused(&refusal, &event)),
+        Ok(ApiResponse { body, .. }) => Ok(Redirect::to(&address_after(
+            &event,
+            &notice_words(&body),
+            visit.now,
+        ))),
+        Err(refusal) => Err(refused_page(&refusal, &event)),
     }
 }
 
-fn refused(refusal: &Refusal, event: &str) -> Page {
+fn refused_page(refusal: &ApiRefusal, event: &str) -> ConsolePage {
     let body = html! {
-        (problem(refusal))
-        (hint(refusal, "the event was sent again", event, "the event"))
+        (problem_box(refusal))
+        (uncertainty_hint(refusal, "the event was sent again", event, "the event"))
         p { a.button href=(event) { "To the event" } }
     };
-    let title = title(refusal, "The event was not sent again");
-    Page::new(title, body)
-        .of(Section::Events)
-        .with_status(refusal.status())
+    let title = failure_title(refusal, "The event was not sent again");
+    ConsolePage::new(title, body)
+        .in_section(MenuSection::Events)
+        .with_status(refusal.status_code())
 }
 
 /// The words for what the API says of the new delivery.
-fn words(view: &ResendView) -> String {
+fn notice_words(view: &ResendView) -> String {
     let said = [
         (view.earlier_waits, WAITS),
         (view.searched_from.is_some(), SEARCH_CUT),
@@ -108,7 +112,7 @@ fn words(view: &ResendView) -> String {
 }
 
 /// The delivery or the dead letter that a form names.
-fn request(fields: &Fields) -> ResendRequest {
+fn resend_request(fields: &FormFields) -> ResendRequest {
     let field = |name| {
         Some(fields.get(name))
             .filter(|value| !value.is_empty())

@@ -5,14 +5,14 @@ use posthaste_core::api::events::RecordView;
 use posthaste_core::delivery_log::{Kind, LogResult};
 
 use super::search::EventSearch;
-use super::words::word;
-use crate::address::Address;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};
-use crate::table::Column::{self, Number, Text};
+use super::words::result_word;
+use crate::address::PageAddress;
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [TableColumn; 8] = [
     Text("Time"),
     Text("Event"),
     Text("Type"),
@@ -30,8 +30,8 @@ const LINK_BYTES_MAX: usize = 48_000;
 const WEBHOOK_ID_BYTES_MAX: usize = 200;
 
 /// The rows.
-pub(super) fn records(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
-    let mut links = Links {
+pub(super) fn record_table(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
+    let mut links = EventLinks {
         topic,
         search,
         bytes_left: LINK_BYTES_MAX,
@@ -39,19 +39,19 @@ pub(super) fn records(topic: &str, search: &EventSearch, records: &[RecordView])
     table(
         "Records of deliveries",
         &COLUMNS,
-        records.iter().map(|record| row(record, &mut links)),
+        records.iter().map(|record| record_row(record, &mut links)),
     )
 }
 
-fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
+fn record_row(record: &RecordView, links: &mut EventLinks<'_>) -> Markup {
     let duration = record.duration_ms.map(|duration| number(duration.into()));
     html! {
         tr {
-            td { (time(record.time.0)) }
-            td { (links.event(record)) }
+            td { (time_tag(record.time.0)) }
+            td { (links.event_link(record)) }
             td { @if let Some(event_type) = &record.event_type { (foreign_cut(event_type, CELL_CHARS_MAX)) } }
             td { (foreign_cut(&record.subscription, CELL_CHARS_MAX)) }
-            td { (result(record)) }
+            td { (result_badge(record)) }
             td.number { @if let Some(status) = record.status { (status) } }
             td.number { (duration.unwrap_or_default()) }
             td.number {
@@ -64,7 +64,7 @@ fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
     }
 }
 
-fn result(record: &RecordView) -> Markup {
+fn result_badge(record: &RecordView) -> Markup {
     let reason = record.reason.as_deref();
     let class = match record.result {
         LogResult::Delivered => "good",
@@ -77,28 +77,28 @@ fn result(record: &RecordView) -> Markup {
         span class={ "badge " (class) } {
             @if is_written { "dead letter written" }
             @else if record.kind == Kind::Waiting { "waiting" }
-            @else { (word(record.result)) }
+            @else { (result_word(record.result)) }
         }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
     }
 }
 
 /// The links to events.
-struct Links<'a> {
+struct EventLinks<'a> {
     topic: &'a str,
     search: &'a EventSearch,
     bytes_left: usize,
 }
 
-impl Links<'_> {
+impl EventLinks<'_> {
     /// The event of a record. Where its id is too long for one more link, it leads to the records of
     /// its request, which are few.
-    fn event(&mut self, record: &RecordView) -> Markup {
+    fn event_link(&mut self, record: &RecordView) -> Markup {
         let Some(id) = record.id.as_deref() else {
             return html! { span.hint { "not known" } };
         };
         let shown = foreign_cut(id, CELL_CHARS_MAX);
-        let address = Address::event(self.topic, id).to_string();
+        let address = PageAddress::for_event(self.topic, id).to_string();
         if let Some(left) = self.bytes_left.checked_sub(address.len()) {
             self.bytes_left = left;
             return html! { a href=(address) { (shown) } };
@@ -116,6 +116,6 @@ impl Links<'_> {
             webhook_id: Some(webhook_id.clone()),
             ..EventSearch::default()
         };
-        html! { a href=(narrow.address(None)) { (shown) } }
+        html! { a href=(narrow.page_address(None)) { (shown) } }
     }
 }

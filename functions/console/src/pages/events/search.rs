@@ -5,11 +5,11 @@ use posthaste_core::api::events::RecordPage;
 use posthaste_core::delivery_log::{LogResult, StatusRange};
 use serde::Deserialize;
 
-use super::words::word;
-use crate::address::Address;
-use crate::api::{Api, Refusal, Target};
+use super::words::result_word;
+use crate::address::PageAddress;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::PATH;
-use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE};
+use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
@@ -47,7 +47,7 @@ pub(crate) struct EventSearch {
 
 impl EventSearch {
     /// The same for this topic, where none is named.
-    pub(super) fn or_topic(self, only: Option<&str>) -> Self {
+    pub(super) fn with_default_topic(self, only: Option<&str>) -> Self {
         Self {
             topic: self.topic.or_else(|| only.map(str::to_owned)),
             ..self
@@ -55,12 +55,16 @@ impl EventSearch {
     }
 
     /// Asks for the records of the topic, if one is named and no event is looked for.
-    pub(super) async fn records(&self, api: &Api) -> Option<Result<RecordPage, Refusal>> {
+    pub(super) async fn load_records(
+        &self,
+        api: &ManageApi,
+    ) -> Option<Result<RecordPage, ApiRefusal>> {
         let topic = self.topic.as_ref().filter(|_| self.id.is_none())?;
-        if self.has_no_status() {
-            return Some(Err(no_status()));
+        if self.has_invalid_status() {
+            return Some(Err(invalid_status_refusal()));
         }
-        let target = Target::new(&["topics", topic, "events"]).query("limit", Some(ROWS_MAX));
+        let target =
+            RequestTarget::new(&["topics", topic, "events"]).query("limit", Some(ROWS_MAX));
         let target = self
             .filters()
             .into_iter()
@@ -72,8 +76,8 @@ impl EventSearch {
     }
 
     /// The address of a page of this search.
-    pub(super) fn address(&self, cursor: Option<&str>) -> Address {
-        let address = Address::new(&["events"]).query("topic", self.topic.as_deref());
+    pub(super) fn page_address(&self, cursor: Option<&str>) -> PageAddress {
+        let address = PageAddress::new(&["events"]).query("topic", self.topic.as_deref());
         let filters = self.filters().into_iter();
         filters
             .fold(address, |address, (name, value)| address.query(name, value))
@@ -86,7 +90,7 @@ impl EventSearch {
     }
 
     /// Whether the status is one that no answer has. The API takes all of three digits.
-    fn has_no_status(&self) -> bool {
+    fn has_invalid_status(&self) -> bool {
         let asked = self.status.as_deref().and_then(StatusRange::parse);
         asked.is_some_and(|asked| asked.bounds().1 > STATUS_MAX)
     }
@@ -105,32 +109,36 @@ impl EventSearch {
     }
 }
 
-fn no_status() -> Refusal {
-    Refusal {
+fn invalid_status_refusal() -> ApiRefusal {
+    ApiRefusal {
         status: 400,
         member: Some("status".to_owned()),
         detail: Some("expected a status from 100 to 599, or a class from 1xx to 5xx".to_owned()),
-        ..Refusal::default()
+        ..ApiRefusal::default()
     }
 }
 
 /// The form.
-pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&Refusal>) -> Markup {
+pub(super) fn filter_form(
+    topics: &TopicNames,
+    search: &EventSearch,
+    refusal: Option<&ApiRefusal>,
+) -> Markup {
     let field = |name, label, value: &Option<String>, example| {
-        Field {
+        FormField {
             name,
             label,
             value: value.as_deref(),
             example,
             refusal,
         }
-        .text()
+        .text_input()
     };
     let results: Vec<_> = LogResult::ALL
         .iter()
-        .map(|it| (it.as_str(), word(*it)))
+        .map(|it| (it.as_str(), result_word(*it)))
         .collect();
-    let result = Field {
+    let result = FormField {
         name: "result",
         label: "Result",
         value: search.result.as_deref(),
@@ -139,12 +147,12 @@ pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&R
     };
     html! {
         form.filters method="get" action={ (PATH) "/events" } {
-            (topics.field("(choose a topic)", search.topic.as_deref(), refusal))
+            (topics.topic_field("(choose a topic)", search.topic.as_deref(), refusal))
             (field("id", "Event id (opens the event)", &search.id, "order-1001"))
             (field("webhookId", "webhook-id of a request", &search.webhook_id, "msg_…"))
             (field("type", "Event type", &search.event_type, "com.example.order.paid"))
             (field("subscription", "Subscription", &search.subscription, "billing"))
-            (result.labelled("(any)", &results))
+            (result.labelled_select("(any)", &results))
             (field("status", "Status of the answer", &search.status, "503 or 5xx"))
             (field("from", "From (UTC)", &search.from, TIME_EXAMPLE))
             (field("to", "To (UTC)", &search.to, TIME_EXAMPLE))

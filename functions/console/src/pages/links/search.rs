@@ -5,8 +5,8 @@ use posthaste_core::api::{LinkState, LinkView};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::Deserialize;
 
-use crate::address::Address;
-use crate::filters::Field;
+use crate::address::PageAddress;
+use crate::filters::FormField;
 
 /// The states, by the words of the API.
 const STATES: [&str; 9] = [
@@ -35,7 +35,7 @@ pub(crate) struct LinkSearch {
 
 impl LinkSearch {
     /// Whether a row is selected.
-    pub(super) fn selects(&self, link: &LinkView) -> bool {
+    pub(super) fn is_selected(&self, link: &LinkView) -> bool {
         let is_named = |name: &str| {
             let topic = link.topic.as_ref().map(TopicName::as_str);
             let subscription = link.subscription.as_ref().map(SubscriptionName::as_str);
@@ -50,17 +50,17 @@ impl LinkSearch {
     }
 
     /// The page that begins after this many selected rows.
-    pub(super) fn page(&self, after: usize) -> Address {
-        let address = Address::new(&["links"])
+    pub(super) fn page_address(&self, after: usize) -> PageAddress {
+        let address = PageAddress::new(&["links"])
             .query("state", self.state_word())
             .query("name", self.name.as_ref());
         address.query("after", (after > 0).then_some(after))
     }
 
     /// The form of the filters.
-    pub(super) fn form(&self) -> Markup {
+    pub(super) fn filter_form(&self) -> Markup {
         let state = self.state_word();
-        let field = |name, label, value, example| Field {
+        let field = |name, label, value, example| FormField {
             name,
             label,
             value,
@@ -68,9 +68,9 @@ impl LinkSearch {
             refusal: None,
         };
         html! {
-            form.filters method="get" action=(Address::new(&["links"])) {
-                (field("state", "State", state.as_deref(), "").choice("(any)", &STATES))
-                (field("name", "Name contains", self.name.as_deref(), "a link, topic or subscription").text())
+            form.filters method="get" action=(PageAddress::new(&["links"])) {
+                (field("state", "State", state.as_deref(), "").word_select("(any)", &STATES))
+                (field("name", "Name contains", self.name.as_deref(), "a link, topic or subscription").text_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }

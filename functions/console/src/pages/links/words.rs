@@ -4,17 +4,17 @@ use maud::{Markup, html};
 use posthaste_core::api::LinkState;
 
 /// The state in a word.
-pub(crate) fn badge(state: LinkState) -> Markup {
-    let (class, word, _) = in_words(state);
+pub(crate) fn state_badge(state: LinkState) -> Markup {
+    let (class, word, _) = state_words(state);
     html! { span class={ "badge " (class) } { (word) } }
 }
 
 /// The meaning of the state.
-pub(crate) fn meaning(state: LinkState) -> &'static str {
-    in_words(state).2
+pub(crate) fn state_meaning(state: LinkState) -> &'static str {
+    state_words(state).2
 }
 
-const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str) {
+const fn state_words(state: LinkState) -> (&'static str, &'static str, &'static str) {
     match state {
         LinkState::Glitch => (
             "bad",

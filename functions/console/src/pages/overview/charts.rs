@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 use posthaste_core::pressure::PressureLevel;
 
-use crate::chart::{Chart, Shape, Unit};
-use crate::recent::Recent;
+use crate::chart::{Chart, ChartShape, ChartUnit};
+use crate::recent::RecentHistory;
 
 /// The charts.
-pub(super) fn section(recent: &Recent) -> Markup {
+pub(super) fn last_hour_section(recent: &RecentHistory) -> Markup {
     html! {
         h2 { "The last hour" }
-        div.charts { @for chart in all(recent) { (chart.render(&recent.window)) } }
+        div.charts { @for chart in hour_charts(recent) { (chart.render(&recent.window)) } }
         p.hint {
             "A gap is a time of which nothing is known. Counts from before the start of this server come \
              from the delivery log, which leaves out topics with " code { "deliveryLog: off" } "."
@@ -18,60 +18,68 @@ pub(super) fn section(recent: &Recent) -> Markup {
     }
 }
 
-fn all(recent: &Recent) -> [Chart; 8] {
-    let percentile = |share| recent.counted(|sum| sum.counts.answers.percentile(share));
+fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
+    let percentile = |share| recent.count_values(|sum| sum.counts.answers.percentile(share));
     [
-        Chart::new("Events a second", Unit::PerSecond, Shape::Line)
-            .with(
+        Chart::new("Events a second", ChartUnit::PerSecond, ChartShape::Line)
+            .with_series(
                 "delivered",
-                recent.counted(|sum| sum.rate(sum.counts.delivered)),
+                recent.count_values(|sum| sum.per_second(sum.counts.delivered)),
             )
-            .with("failed", recent.counted(|sum| sum.rate(sum.counts.failed))),
-        Chart::new("Sent events that succeeded", Unit::Percent, Shape::Line).with(
-            "succeeded",
-            recent.counted(crate::recent::Sum::success_percent),
-        ),
-        Chart::new("Answers of endpoints", Unit::Millis, Shape::Line)
-            .with("p50", percentile(0.5))
-            .with("p99", percentile(0.99)),
-        Chart::new("Waiting events", Unit::Count, Shape::Line)
-            .with(
-                "due",
-                recent.gauge(|it| it.waiting.map(|waiting| waiting.due.into())),
-            )
-            .with(
-                "for a retry",
-                recent.gauge(|it| it.waiting.map(|waiting| waiting.later.into())),
-            )
-            .with(
-                "held",
-                recent.gauge(|it| it.waiting.map(|waiting| waiting.held.into())),
+            .with_series(
+                "failed",
+                recent.count_values(|sum| sum.per_second(sum.counts.failed)),
             ),
-        Chart::new("Dead letters", Unit::Count, Shape::Bars).with(
-            "written",
-            recent.counted(|sum| Some(sum.counts.dead_lettered.into())),
+        Chart::new(
+            "Sent events that succeeded",
+            ChartUnit::Percent,
+            ChartShape::Line,
+        )
+        .with_series(
+            "succeeded",
+            recent.count_values(crate::recent::CountSum::success_percent),
         ),
-        Chart::new("Links that are down", Unit::Count, Shape::Steps)
-            .with("down", recent.gauge(|it| it.down.map(f64::from))),
-        level(recent),
-        tarpit(recent),
+        Chart::new("Answers of endpoints", ChartUnit::Millis, ChartShape::Line)
+            .with_series("p50", percentile(0.5))
+            .with_series("p99", percentile(0.99)),
+        Chart::new("Waiting events", ChartUnit::Count, ChartShape::Line)
+            .with_series(
+                "due",
+                recent.gauge_values(|it| it.waiting.map(|waiting| waiting.due.into())),
+            )
+            .with_series(
+                "for a retry",
+                recent.gauge_values(|it| it.waiting.map(|waiting| waiting.later.into())),
+            )
+            .with_series(
+                "held",
+                recent.gauge_values(|it| it.waiting.map(|waiting| waiting.held.into())),
+            ),
+        Chart::new("Dead letters", ChartUnit::Count, ChartShape::Bars).with_series(
+            "written",
+            recent.count_values(|sum| Some(sum.counts.dead_lettered.into())),
+        ),
+        Chart::new("Links that are down", ChartUnit::Count, ChartShape::Steps)
+            .with_series("down", recent.gauge_values(|it| it.down.map(f64::from))),
+        level_chart(recent),
+        tarpit_chart(recent),
     ]
 }
 
 /// The level of back pressure.
-pub(crate) fn level(recent: &Recent) -> Chart {
+pub(crate) fn level_chart(recent: &RecentHistory) -> Chart {
     let number = |level: PressureLevel| f64::from(level.as_number());
-    let values = recent.gauge(|it| it.pressure.map(|pressure| number(pressure.level)));
-    Chart::new("Pressure", Unit::Level, Shape::Steps).with("level", values)
+    let values = recent.gauge_values(|it| it.pressure.map(|pressure| number(pressure.level)));
+    Chart::new("Pressure", ChartUnit::Level, ChartShape::Steps).with_series("level", values)
 }
 
 /// The wait of producers.
-pub(crate) fn tarpit(recent: &Recent) -> Chart {
-    let values = recent.gauge(|it| it.pressure.map(|pressure| pressure.tarpit_ms.into()));
+pub(crate) fn tarpit_chart(recent: &RecentHistory) -> Chart {
+    let values = recent.gauge_values(|it| it.pressure.map(|pressure| pressure.tarpit_ms.into()));
     Chart::new(
         "Tarpit: how long producers wait",
-        Unit::Millis,
-        Shape::Steps,
+        ChartUnit::Millis,
+        ChartShape::Steps,
     )
-    .with("wait", values)
+    .with_series("wait", values)
 }

@@ -3,27 +3,27 @@
 use futures_util::future::join3;
 use posthaste_core::api::{LinksView, PressureView, ReplayPage};
 
-use crate::api::{Refusal, Target};
-use crate::console::Console;
+use crate::api::{ApiRefusal, RequestTarget};
+use crate::console::ConsoleState;
 
 /// The answers of the API. A part that it cannot answer leaves the others as they are.
-pub(super) struct Seen {
-    pub(super) pressure: Result<PressureView, Refusal>,
-    pub(super) links: Result<LinksView, Refusal>,
-    pub(super) replays: Result<ReplayPage, Refusal>,
+pub(super) struct OverviewData {
+    pub(super) pressure: Result<PressureView, ApiRefusal>,
+    pub(super) links: Result<LinksView, ApiRefusal>,
+    pub(super) replays: Result<ReplayPage, ApiRefusal>,
 }
 
 /// Asks.
-pub(super) async fn see(pages: &Console) -> Seen {
-    let active = Target::new(&["replays"]).query("active", Some(true));
-    let [pressure, links] = ["pressure", "links"].map(|resource| Target::new(&[resource]));
+pub(super) async fn load_overview(pages: &ConsoleState) -> OverviewData {
+    let active = RequestTarget::new(&["replays"]).query("active", Some(true));
+    let [pressure, links] = ["pressure", "links"].map(|resource| RequestTarget::new(&[resource]));
     let asked = join3(
         pages.api.get(pressure),
         pages.api.get(links),
         pages.api.get(active),
     );
     let (pressure, links, replays) = asked.await;
-    Seen {
+    OverviewData {
         pressure,
         links,
         replays,

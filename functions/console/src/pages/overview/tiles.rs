@@ -4,38 +4,38 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkState, PressureView};
 use posthaste_core::pressure::Resource;
 
-use super::seen::Seen;
-use crate::chart::Unit;
+use super::seen::OverviewData;
+use crate::chart::ChartUnit;
 use crate::console::PATH;
-use crate::history::Counts;
+use crate::history::StepCounts;
 use crate::pages::links::is_down;
-use crate::pages::pressure::{level_badge, tiers, wait};
-use crate::recent::Recent;
+use crate::pages::pressure::{level_badge, tier_names, wait_text};
+use crate::recent::RecentHistory;
 use crate::shown::number;
 
 /// The tiles.
-pub(super) struct Tiles<'a> {
-    pub(super) seen: &'a Seen,
-    pub(super) recent: Option<&'a Recent>,
+pub(super) struct OverviewTiles<'a> {
+    pub(super) seen: &'a OverviewData,
+    pub(super) recent: Option<&'a RecentHistory>,
 }
 
-impl Tiles<'_> {
+impl OverviewTiles<'_> {
     pub(super) fn render(&self) -> Markup {
         html! {
             div.tiles {
                 @if let Some(recent) = self.recent {
-                    (deliveries(recent)) (success(recent)) (answers(recent))
+                    (deliveries_tile(recent)) (success_tile(recent)) (response_time_tile(recent))
                 }
-                (self.waiting())
-                @if let Some(recent) = self.recent { (dead_letters(recent)) }
-                (self.links())
-                (self.pressure())
-                (self.replays())
+                (self.waiting_tile())
+                @if let Some(recent) = self.recent { (dead_letters_tile(recent)) }
+                (self.links_tile())
+                (self.pressure_tile())
+                (self.replays_tile())
             }
         }
     }
 
-    fn waiting(&self) -> Markup {
+    fn waiting_tile(&self) -> Markup {
         let due = |view: &PressureView| {
             let queue = view
                 .resources
@@ -47,21 +47,21 @@ impl Tiles<'_> {
             // Where nobody looks step by step, the queue's own count is the least that waits.
             let due = self.seen.pressure.as_ref().ok().and_then(due);
             let hint = html! { "messages are due in the queue, of one event or more" };
-            return tile("Waiting", "/links", &figure(due), &hint);
+            return render_tile("Waiting", "/links", &figure_or_dash(due), &hint);
         };
         let more = if waiting.is_partial { " or more" } else { "" };
-        let total = figure(Some(format!("{}{more}", number(waiting.total()))));
+        let total = figure_or_dash(Some(format!("{}{more}", number(waiting.total()))));
         let [due, later, held] = [waiting.due, waiting.later, waiting.held].map(u64::from);
         let hint = html! {
             "events: " (number(due)) " due or under way, " (number(later)) " for a retry, "
             (number(held)) " held"
         };
-        tile("Waiting", "/links", &total, &hint)
+        render_tile("Waiting", "/links", &total, &hint)
     }
 
-    fn links(&self) -> Markup {
+    fn links_tile(&self) -> Markup {
         let Ok(view) = &self.seen.links else {
-            return unread("Links down", "/links");
+            return unread_tile("Links down", "/links");
         };
         let down = view.links.iter().filter(|link| is_down(link)).count();
         let more = if view.truncated { " or more" } else { "" };
@@ -71,7 +71,7 @@ impl Tiles<'_> {
             .iter()
             .filter(|link| link.state == LinkState::Recovering)
             .count();
-        tile(
+        render_tile(
             "Links down",
             "/links",
             &figure,
@@ -79,22 +79,22 @@ impl Tiles<'_> {
         )
     }
 
-    fn pressure(&self) -> Markup {
+    fn pressure_tile(&self) -> Markup {
         let Ok(view) = &self.seen.pressure else {
-            return unread("Pressure", "/pressure");
+            return unread_tile("Pressure", "/pressure");
         };
         let hint = html! {
             @if view.tarpit.0.is_zero() { "producers do not wait" } @else {
-                "the tarpit makes producers wait " (wait(view.tarpit))
+                "the tarpit makes producers wait " (wait_text(view.tarpit))
             }
-            @if !view.refused_tiers.is_empty() { "; refused: " (tiers(&view.refused_tiers)) }
+            @if !view.refused_tiers.is_empty() { "; refused: " (tier_names(&view.refused_tiers)) }
         };
-        tile("Pressure", "/pressure", &level_badge(view.level), &hint)
+        render_tile("Pressure", "/pressure", &level_badge(view.level), &hint)
     }
 
-    fn replays(&self) -> Markup {
+    fn replays_tile(&self) -> Markup {
         let Ok(page) = &self.seen.replays else {
-            return unread("Replays", "/replays");
+            return unread_tile("Replays", "/replays");
         };
         let more = if page.cursor.is_some() {
             " or more"
@@ -102,7 +102,7 @@ impl Tiles<'_> {
             ""
         };
         let figure = html! { (number(page.replays.len() as u64)) (more) };
-        tile("Replays", "/replays", &figure, &html! { "under way" })
+        render_tile("Replays", "/replays", &figure, &html! { "under way" })
     }
 }
 
@@ -118,65 +118,73 @@ fn links_hint(down: usize, recovering: usize) -> Markup {
     }
 }
 
-fn deliveries(recent: &Recent) -> Markup {
+fn deliveries_tile(recent: &RecentHistory) -> Markup {
     let minute = &recent.minute;
     let rate = minute
-        .rate(minute.counts.delivered)
-        .map(|rate| Unit::PerSecond.text(rate));
+        .per_second(minute.counts.delivered)
+        .map(|rate| ChartUnit::PerSecond.format_value(rate));
     let hint =
-        html! { (number(recent.total.counts.delivered.into())) " in " (recent.window.words()) };
-    tile("Deliveries", "/events", &figure(rate), &hint)
+        html! { (number(recent.total.counts.delivered.into())) " in " (recent.window.in_words()) };
+    render_tile("Deliveries", "/events", &figure_or_dash(rate), &hint)
 }
 
-fn success(recent: &Recent) -> Markup {
-    let Counts {
+fn success_tile(recent: &RecentHistory) -> Markup {
+    let StepCounts {
         delivered, failed, ..
     } = recent.total.counts;
     let share = recent
         .total
         .success_percent()
-        .map(|share| Unit::Percent.text(share));
+        .map(|share| ChartUnit::Percent.format_value(share));
     let all = u64::from(delivered) + u64::from(failed);
     let hint = html! { (number(failed.into())) " of " (number(all)) " sent events failed" };
-    tile("Success", "/events?result=retry", &figure(share), &hint)
-}
-
-fn answers(recent: &Recent) -> Markup {
-    let answers = &recent.total.counts.answers;
-    let [p50, p99] =
-        [0.5, 0.99].map(|share| answers.percentile(share).map(|ms| Unit::Millis.text(ms)));
-    let hint = html! {
-        @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
-        @else { "no answer in " (recent.window.words()) }
-    };
-    tile("Answers", "/events", &figure(p50), &hint)
-}
-
-fn dead_letters(recent: &Recent) -> Markup {
-    let written = recent.total.counts.dead_lettered;
-    let figure = html! { span.bad[written > 0] { (number(written.into())) } };
-    tile(
-        "Dead letters",
-        "/dead-letters",
-        &figure,
-        &html! { "in " (recent.window.words()) },
+    render_tile(
+        "Success",
+        "/events?result=retry",
+        &figure_or_dash(share),
+        &hint,
     )
 }
 
-fn figure(text: Option<String>) -> Markup {
+fn response_time_tile(recent: &RecentHistory) -> Markup {
+    let answers = &recent.total.counts.answers;
+    let [p50, p99] = [0.5, 0.99].map(|share| {
+        answers
+            .percentile(share)
+            .map(|ms| ChartUnit::Millis.format_value(ms))
+    });
+    let hint = html! {
+        @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
+        @else { "no answer in " (recent.window.in_words()) }
+    };
+    render_tile("Answers", "/events", &figure_or_dash(p50), &hint)
+}
+
+fn dead_letters_tile(recent: &RecentHistory) -> Markup {
+    let written = recent.total.counts.dead_lettered;
+    let figure = html! { span.bad[written > 0] { (number(written.into())) } };
+    render_tile(
+        "Dead letters",
+        "/dead-letters",
+        &figure,
+        &html! { "in " (recent.window.in_words()) },
+    )
+}
+
+fn figure_or_dash(text: Option<String>) -> Markup {
     html! { @if let Some(text) = text { (text) } @else { "–" } }
 }
 
-fn unread(title: &str, path: &str) -> Markup {
-    tile(
+fn unread_tile(title: &str, path: &str) -> Markup {
+    render_tile(
         title,
         path,
-        &figure(None),
+        &figure_or_dash(None),
         &html! { "cannot be read at the moment" },
     )
 }
 
-fn tile(title: &str, path: &str, figure: &Markup, hint: &Markup) -> Markup {
+fn render_tile(title: &str, path: &str, figure: &Markup, hint: &Markup) -> Markup {
     html! {
         div.tile {
             h2 { a href={ (PATH) (path) } { (title) } }

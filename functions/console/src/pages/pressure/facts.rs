@@ -4,33 +4,33 @@ use maud::{Markup, html};
 use posthaste_core::api::{PressureFreshness, PressureView};
 use posthaste_core::pressure::ProducerTier;
 
-use super::{level_badge, wait};
-use crate::shown::time;
-use crate::table::Column::{self, Text};
+use super::{level_badge, wait_text};
+use crate::shown::time_tag;
+use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 3] = [Text("Tier"), Text("Producers"), Text("Answer")];
+const COLUMNS: [TableColumn; 3] = [Text("Tier"), Text("Producers"), Text("Answer")];
 
 /// The state as a whole.
-pub(super) fn section(view: &PressureView) -> Markup {
+pub(super) fn state_section(view: &PressureView) -> Markup {
     html! {
         @if !view.monitored { p.problem { "Resources are not monitored: no producer is slowed or refused." } }
         dl.facts {
             dt { "Level" }
-            dd { (level_badge(view.level)) @if let Some(since) = &view.since { " since " (time(since.0)) } }
+            dd { (level_badge(view.level)) @if let Some(since) = &view.since { " since " (time_tag(since.0)) } }
             dt { "Measured" }
             dd {
-                @if let Some(at) = &view.polled_at { (time(at.0)) ": " }
-                (freshness(view.freshness))
+                @if let Some(at) = &view.polled_at { (time_tag(at.0)) ": " }
+                (freshness_badge(view.freshness))
             }
             @if let Some(next) = &view.next_tarpit {
                 dt { "Tarpit after the next poll" }
-                dd { (wait(*next)) ", if that finds the same" }
+                dd { (wait_text(*next)) ", if that finds the same" }
             }
         }
         h2 { "What producers get" }
-        (producers(view))
+        (producer_table(view))
         p.hint {
             "The tarpit makes acknowledgements wait, longer with each poll, so that producers slow down \
              before they are refused."
@@ -38,7 +38,7 @@ pub(super) fn section(view: &PressureView) -> Markup {
     }
 }
 
-fn freshness(freshness: PressureFreshness) -> Markup {
+fn freshness_badge(freshness: PressureFreshness) -> Markup {
     let (class, word, meaning) = match freshness {
         PressureFreshness::Current => ("good", "current", "the state counts"),
         PressureFreshness::Stale => (
@@ -66,25 +66,27 @@ fn freshness(freshness: PressureFreshness) -> Markup {
     html! { span class={ "badge " (class) } { (word) } " " span.hint { (meaning) } }
 }
 
-fn producers(view: &PressureView) -> Markup {
+fn producer_table(view: &PressureView) -> Markup {
     table(
         "What producers get",
         &COLUMNS,
-        ProducerTier::ALL.into_iter().map(|tier| row(view, tier)),
+        ProducerTier::ALL
+            .into_iter()
+            .map(|tier| tier_row(view, tier)),
     )
 }
 
-fn row(view: &PressureView, tier: ProducerTier) -> Markup {
+fn tier_row(view: &PressureView, tier: ProducerTier) -> Markup {
     html! {
         tr {
             th scope="row" { (tier.as_str()) }
-            td { (who(tier)) }
-            td { (treatment(view, tier)) }
+            td { (tier_producers(tier)) }
+            td { (tier_treatment(view, tier)) }
         }
     }
 }
 
-const fn who(tier: ProducerTier) -> &'static str {
+const fn tier_producers(tier: ProducerTier) -> &'static str {
     match tier {
         ProducerTier::Internal => "critical producers",
         ProducerTier::Standard => "ordinary producers",
@@ -92,12 +94,12 @@ const fn who(tier: ProducerTier) -> &'static str {
     }
 }
 
-fn treatment(view: &PressureView, tier: ProducerTier) -> Markup {
+fn tier_treatment(view: &PressureView, tier: ProducerTier) -> Markup {
     html! {
         @if view.refused_tiers.contains(&tier) {
             span.badge.bad { "refused" } " with 503 and " code { "Retry-After" }
         } @else if view.delayed_tiers.contains(&tier) {
-            span.badge.warn { "waits" } " " (wait(view.tarpit))
+            span.badge.warn { "waits" } " " (wait_text(view.tarpit))
             " for each acknowledgement. On AWS: 429 with this " code { "Retry-After" }
         } @else {
             span.badge.good { "accepted" } " at once"

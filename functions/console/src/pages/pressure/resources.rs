@@ -4,15 +4,15 @@ use maud::{Markup, html};
 use posthaste_core::api::{PressureResource, PressureTopic, PressureView};
 use posthaste_core::pressure::{PressureLevel, PressureMeasure, ProducerTier, Resource};
 
-use super::{level_badge, tiers, wait};
-use crate::chart::{Chart, Mark, Shape, Unit};
-use crate::recent::Recent;
-use crate::shown::{foreign, number, time};
-use crate::table::Column::{self, Number, Text};
+use super::{level_badge, tier_names, wait_text};
+use crate::chart::{Chart, ChartMark, ChartShape, ChartUnit};
+use crate::recent::RecentHistory;
+use crate::shown::{foreign_text, number, time_tag};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [TableColumn; 9] = [
     Text("Resource"),
     Text("Level"),
     Number("Reading"),
@@ -25,7 +25,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// The columns of topics.
-const TOPIC_COLUMNS: [Column; 7] = [
+const TOPIC_COLUMNS: [TableColumn; 7] = [
     Text("Topic"),
     Text("Subscription"),
     Text("Level"),
@@ -36,13 +36,13 @@ const TOPIC_COLUMNS: [Column; 7] = [
 ];
 
 /// The table.
-pub(super) fn resources(view: &PressureView) -> Markup {
+pub(super) fn reading_table(view: &PressureView) -> Markup {
     html! {
         h2 { "Resources" }
         @if view.resources.is_empty() {
             p.empty { "No resource has been read yet." }
         } @else {
-            (table("Resources", &COLUMNS, view.resources.iter().map(row)))
+            (table("Resources", &COLUMNS, view.resources.iter().map(resource_row)))
             p.hint {
                 "Polls: how many times in a row a resource was found above normal. After as many as stand \
                  behind \u{201c}of\u{201d} producers are refused."
@@ -52,11 +52,11 @@ pub(super) fn resources(view: &PressureView) -> Markup {
 }
 
 /// The topics that are slowed by one of their own subscriptions.
-pub(super) fn topics(view: &PressureView) -> Markup {
+pub(super) fn topic_table(view: &PressureView) -> Markup {
     html! {
         @if !view.topics.is_empty() {
             h2 { "Topics that wait for themselves" }
-            (table("Topics that wait for themselves", &TOPIC_COLUMNS, view.topics.iter().map(topic)))
+            (table("Topics that wait for themselves", &TOPIC_COLUMNS, view.topics.iter().map(topic_row)))
             p.hint {
                 "Only producers of these topics are slowed or refused. The endpoint of the subscription \
                  must answer faster or take batches, or the subscription be paused."
@@ -65,21 +65,21 @@ pub(super) fn topics(view: &PressureView) -> Markup {
     }
 }
 
-fn topic(it: &PressureTopic) -> Markup {
+fn topic_row(it: &PressureTopic) -> Markup {
     html! {
         tr {
-            th scope="row" { (foreign(it.topic.as_str())) }
-            td { (foreign(it.subscription.as_str())) }
-            td { (level_badge(it.level)) br; span.hint { "since " (time(it.since.0)) } }
+            th scope="row" { (foreign_text(it.topic.as_str())) }
+            td { (foreign_text(it.subscription.as_str())) }
+            td { (level_badge(it.level)) br; span.hint { "since " (time_tag(it.since.0)) } }
             td.number { (number(it.due)) }
             td.number { (number(it.drain_seconds)) }
-            td.number { (wait(it.tarpit)) }
-            td { (tiers(&it.refused_tiers)) }
+            td.number { (wait_text(it.tarpit)) }
+            td { (tier_names(&it.refused_tiers)) }
         }
     }
 }
 
-fn row(it: &PressureResource) -> Markup {
+fn resource_row(it: &PressureResource) -> Markup {
     let thresholds = [
         it.thresholds.normal,
         it.thresholds.medium,
@@ -87,23 +87,23 @@ fn row(it: &PressureResource) -> Markup {
     ];
     html! {
         tr {
-            th scope="row" { code { (it.resource) } br; span.hint { (meaning(it)) } }
+            th scope="row" { code { (it.resource) } br; span.hint { (resource_meaning(it)) } }
             td {
                 (level_badge(it.level))
                 @if !it.acts && it.level != PressureLevel::Normal { " " span.hint { "without consequences" } }
                 br;
-                span.hint { "since " (time(it.since.0)) }
+                span.hint { "since " (time_tag(it.since.0)) }
             }
-            td.number { (number(it.reading)) br; span.hint { (foreign(&it.unit)) } }
+            td.number { (number(it.reading)) br; span.hint { (foreign_text(&it.unit)) } }
             @for threshold in thresholds { td.number { (number(threshold)) } }
-            td.number { (polls(it)) }
-            td { (refused(it.refused_from)) }
-            td { (measures(&it.measures)) }
+            td.number { (polls_cell(it)) }
+            td { (refused_cell(it.refused_from)) }
+            td { (measures_cell(&it.measures)) }
         }
     }
 }
 
-fn meaning(it: &PressureResource) -> &'static str {
+fn resource_meaning(it: &PressureResource) -> &'static str {
     match it.resource {
         Resource::SubmissionQueue => "deliveries that are due",
         Resource::VersionBuckets => "publishes that wait for the disk",
@@ -118,7 +118,7 @@ fn meaning(it: &PressureResource) -> &'static str {
     }
 }
 
-fn polls(it: &PressureResource) -> Markup {
+fn polls_cell(it: &PressureResource) -> Markup {
     html! {
         (number(it.polls.into()))
         @if let Some(depth) = it.history_depth {
@@ -128,7 +128,7 @@ fn polls(it: &PressureResource) -> Markup {
     }
 }
 
-fn refused(from: Option<ProducerTier>) -> Markup {
+fn refused_cell(from: Option<ProducerTier>) -> Markup {
     html! {
         @match from {
             Some(from) => { span.badge.bad { (from.as_str()) } @if from != ProducerTier::Bulk { " and below" } }
@@ -137,7 +137,7 @@ fn refused(from: Option<ProducerTier>) -> Markup {
     }
 }
 
-fn measures(measures: &[PressureMeasure]) -> Markup {
+fn measures_cell(measures: &[PressureMeasure]) -> Markup {
     let words = measures.iter().map(|measure| match measure {
         PressureMeasure::TrimCaches => "empties caches",
         PressureMeasure::FlushDns => "forgets host names",
@@ -148,24 +148,24 @@ fn measures(measures: &[PressureMeasure]) -> Markup {
 }
 
 /// The readings of a resource over time. The thresholds are drawn where it comes near them.
-pub(super) fn chart(it: &PressureResource, recent: &Recent) -> Chart {
+pub(super) fn reading_chart(it: &PressureResource, recent: &RecentHistory) -> Chart {
     let of = |resource: Resource| {
-        recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()))
+        recent.gauge_values(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()))
     };
     let unit = match it.resource {
-        resource if resource.is_percentage() => Unit::Percent,
-        Resource::DrainTime => Unit::Seconds,
-        _ => Unit::Count,
+        resource if resource.is_percentage() => ChartUnit::Percent,
+        Resource::DrainTime => ChartUnit::Seconds,
+        _ => ChartUnit::Count,
     };
     let marks = [
         ("medium", it.thresholds.medium),
         ("high", it.thresholds.high),
     ];
-    let marks = marks.map(|(name, value)| Mark {
+    let marks = marks.map(|(name, value)| ChartMark {
         name,
-        value: f64::from(crate::history::count(value)),
+        value: f64::from(crate::history::saturated_count(value)),
     });
-    Chart::new(it.resource.as_str(), unit, Shape::Line)
-        .with("reading", of(it.resource))
-        .marked(marks)
+    Chart::new(it.resource.as_str(), unit, ChartShape::Line)
+        .with_series("reading", of(it.resource))
+        .with_marks(marks)
 }

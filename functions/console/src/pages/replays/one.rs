@@ -5,16 +5,16 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
 use posthaste_core::model::WrittenTime;
 
-use super::shown::{rate, state, target};
-use crate::address::Address;
-use crate::api::Target;
-use crate::asked::{Path, Query};
-use crate::console::Pages;
-use crate::page::{Answer, Page, Section, form_token};
-use crate::pages::dead_letters::{failures, left_out};
-use crate::parts::{DoneAsked, after, refused};
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number, time};
-use crate::visit::Visit;
+use super::shown::{rate_text, state_badge, target_link};
+use crate::address::PageAddress;
+use crate::api::RequestTarget;
+use crate::asked::{PageQuery, PathParts};
+use crate::console::PageContext;
+use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
+use crate::pages::dead_letters::{failure_list, left_out_facts};
+use crate::parts::{DoneNoticeQuery, address_after, refused_page};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, number, time_tag};
+use crate::visit::PageVisit;
 
 /// The notices of actions.
 const DONE: [(&str, &str); 3] = [
@@ -33,46 +33,49 @@ const DONE: [(&str, &str); 3] = [
 ];
 
 /// The page of a replay.
-pub(crate) async fn replay(
-    pages: Pages,
-    visit: Visit,
-    Path([id]): Path<1>,
-    Query(done): Query<DoneAsked>,
-) -> Answer {
-    let view: ReplayView = pages.api.get(Target::new(&["replays", &id])).await?;
+pub(crate) async fn show_replay(
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([id]): PathParts<1>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    let view: ReplayView = pages.api.get(RequestTarget::new(&["replays", &id])).await?;
     let body = html! {
         (done.notice(visit.now, &DONE))
         section #replay data-live[is_changing(&view)] aria-label="Progress" {
-            (progress(&view))
-            @if let Some(outcomes) = &view.outcomes { (became(outcomes)) }
-            (failures(&view.failures, "Events that could not be queued"))
+            (progress_section(&view))
+            @if let Some(outcomes) = &view.outcomes { (outcome_section(outcomes)) }
+            (failure_list(&view.failures, "Events that could not be queued"))
         }
         h2 { "Request" }
-        (request(&view.request))
+        (request_facts(&view.request))
         @if !has_ended(&view) { (cancel_form(&view, &visit)) }
     };
-    Ok(Page::new(format!("Replay {id}"), body).of(Section::Replays))
+    Ok(ConsolePage::new(format!("Replay {id}"), body).in_section(MenuSection::Replays))
 }
 
 /// Cancels a replay. One that has ended stays as it is, which is no refusal of the API.
 pub(crate) async fn cancel(
-    pages: Pages,
-    visit: Visit,
-    Path([id]): Path<1>,
-) -> Result<Redirect, Page> {
-    let page = Address::new(&["replays", &id]).to_string();
+    pages: PageContext,
+    visit: PageVisit,
+    PathParts([id]): PathParts<1>,
+) -> Result<Redirect, ConsolePage> {
+    let page = PageAddress::new(&["replays", &id]).to_string();
     let ended = pages
         .api
-        .end::<ReplayView>(Target::new(&["replays", &id]))
+        .end_resource::<ReplayView>(RequestTarget::new(&["replays", &id]))
         .await;
-    let word = match ended.map_err(|refusal| refused(&refusal, &page))?.state {
+    let word = match ended
+        .map_err(|refusal| refused_page(&refusal, &page))?
+        .state
+    {
         ReplayState::Done | ReplayState::Failed => "ended",
         ReplayState::Running
         | ReplayState::Waiting
         | ReplayState::Cancelled
         | ReplayState::Unknown => "cancelled",
     };
-    Ok(Redirect::to(&after(&page, word, visit.now)))
+    Ok(Redirect::to(&address_after(&page, word, visit.now)))
 }
 
 const fn has_ended(view: &ReplayView) -> bool {
@@ -91,14 +94,14 @@ fn is_changing(view: &ReplayView) -> bool {
             .is_some_and(|outcomes| outcomes.waiting > 0)
 }
 
-fn progress(view: &ReplayView) -> Markup {
+fn progress_section(view: &ReplayView) -> Markup {
     html! {
-        p { (state(view)) " to " (target(view)) }
+        p { (state_badge(view)) " to " (target_link(view)) }
         div.tiles {
-            (tile("Found", view.found, "events that were asked for"))
-            (tile("Queued", view.queued, "to be delivered again"))
-            (tile("Left out", view.resolved, "because they are resolved"))
-            (tile("Failed", view.failed, "could not be queued"))
+            (count_tile("Found", view.found, "events that were asked for"))
+            (count_tile("Queued", view.queued, "to be delivered again"))
+            (count_tile("Left out", view.resolved, "because they are resolved"))
+            (count_tile("Failed", view.failed, "could not be queued"))
         }
         p.hint {
             "A dead letter is resolved once its event is delivered. Those that were resolved after the dry \
@@ -106,28 +109,28 @@ fn progress(view: &ReplayView) -> Markup {
         }
         dl.facts {
             dt { "Rate" }
-            dd { (rate(view)) " events per second" }
+            dd { (rate_text(view)) " events per second" }
             dt { "Objects that were read" }
             dd { (number(view.objects)) }
-            (left_out(&view.left_out))
+            (left_out_facts(&view.left_out))
             dt { "Created" }
-            dd { (time(view.created_at.0)) }
+            dd { (time_tag(view.created_at.0)) }
             dt { "Last progress" }
-            dd { (time(view.updated_at.0)) }
+            dd { (time_tag(view.updated_at.0)) }
         }
     }
 }
 
-fn became(outcomes: &ReplayOutcomes) -> Markup {
+fn outcome_section(outcomes: &ReplayOutcomes) -> Markup {
     html! {
         h2 { "What became of the queued events" }
         div.tiles {
-            (tile("Delivered", outcomes.delivered, "the endpoint took them"))
-            (tile("Failed again", outcomes.failed_again, "new dead letters, or dropped"))
-            (tile("Waiting", outcomes.waiting, "still tried, or held"))
+            (count_tile("Delivered", outcomes.delivered, "the endpoint took them"))
+            (count_tile("Failed again", outcomes.failed_again, "new dead letters, or dropped"))
+            (count_tile("Waiting", outcomes.waiting, "still tried, or held"))
         }
         p.hint {
-            "Counted from the delivery log, which is complete until " (time(outcomes.complete_until.0)) "."
+            "Counted from the delivery log, which is complete until " (time_tag(outcomes.complete_until.0)) "."
             @if outcomes.is_partial {
                 " The log has more of this replay than was read, or may lack records of its time: more \
                  events may have ended."
@@ -136,7 +139,7 @@ fn became(outcomes: &ReplayOutcomes) -> Markup {
     }
 }
 
-fn tile(title: &str, count: u64, meaning: &str) -> Markup {
+fn count_tile(title: &str, count: u64, meaning: &str) -> Markup {
     html! {
         div.tile {
             p.hint { (title) }
@@ -146,7 +149,7 @@ fn tile(title: &str, count: u64, meaning: &str) -> Markup {
     }
 }
 
-fn request(request: &ReplayRequest) -> Markup {
+fn request_facts(request: &ReplayRequest) -> Markup {
     let source = match request.source {
         ReplaySource::DeadLetters => "the dead letters",
         ReplaySource::Log => "the delivery log",
@@ -156,8 +159,8 @@ fn request(request: &ReplayRequest) -> Markup {
             dt { "From" }
             dd { (source) }
             @if let Some(reason) = request.reason { dt { "Reason" } dd { (reason.as_str()) } }
-            @if !request.types.is_empty() { dt { "Types" } dd { (types(&request.types)) } }
-            @if let Some(status) = &request.status { dt { "Status" } dd { (foreign(status)) } }
+            @if !request.types.is_empty() { dt { "Types" } dd { (type_list(&request.types)) } }
+            @if let Some(status) = &request.status { dt { "Status" } dd { (foreign_text(status)) } }
             @if let Some(from) = request.from { dt { "Written from" } dd { (written_time(from)) } }
             @if let Some(to) = request.to { dt { "Written before" } dd { (written_time(to)) } }
             @if !request.keys.is_empty() { dt { "Objects" } dd { (request.keys.len()) " chosen by key" } }
@@ -170,12 +173,12 @@ fn request(request: &ReplayRequest) -> Markup {
 
 fn written_time(written: WrittenTime) -> Markup {
     match written {
-        WrittenTime::At(at) => time(at),
+        WrittenTime::At(at) => time_tag(at),
         relative => html! { (relative.to_string()) },
     }
 }
 
-fn types(types: &[String]) -> Markup {
+fn type_list(types: &[String]) -> Markup {
     html! {
         @for (at, name) in types.iter().enumerate() {
             @if at > 0 { ", " }
@@ -184,12 +187,12 @@ fn types(types: &[String]) -> Markup {
     }
 }
 
-fn cancel_form(view: &ReplayView, visit: &Visit) -> Markup {
+fn cancel_form(view: &ReplayView, visit: &PageVisit) -> Markup {
     html! {
         details {
             summary { "Cancel this replay" }
             p { "Events that are in the queue already, up to a minute's worth, are still delivered." }
-            form.actions method="post" action=(Address::new(&["replays", &view.id, "cancel"])) {
+            form.actions method="post" action=(PageAddress::new(&["replays", &view.id, "cancel"])) {
                 (form_token(&visit.form_token))
                 button.danger type="submit" { "Cancel the replay" }
             }

@@ -10,7 +10,7 @@ use crate::shown::number;
 const RATE_DEFAULT: u32 = 100;
 
 /// The subscription of a replay.
-pub(super) fn target(replay: &ReplayView) -> Markup {
+pub(super) fn target_link(replay: &ReplayView) -> Markup {
     let topic = replay.topic.as_str();
     let name = replay.subscription.as_str();
     subscription_link(
@@ -20,7 +20,7 @@ pub(super) fn target(replay: &ReplayView) -> Markup {
     )
 }
 
-pub(super) fn rate(replay: &ReplayView) -> String {
+pub(super) fn rate_text(replay: &ReplayView) -> String {
     number(
         replay
             .request
@@ -31,7 +31,7 @@ pub(super) fn rate(replay: &ReplayView) -> String {
 }
 
 /// The state of a replay, and its reason.
-pub(super) fn state(replay: &ReplayView) -> Markup {
+pub(super) fn state_badge(replay: &ReplayView) -> Markup {
     let (class, word) = match replay.state {
         ReplayState::Running if !has_begun(replay) => ("", "starts within a minute"),
         ReplayState::Running => ("good", "running"),

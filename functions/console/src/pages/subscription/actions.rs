@@ -5,10 +5,10 @@ use posthaste_core::api::{SecretText, SubscriptionSettings};
 use posthaste_core::attempt::handshake::status_after_action;
 use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 
-use super::named::Named;
+use super::named::SubscriptionInUrl;
 use super::waiting;
-use crate::parts::button;
-use crate::visit::Visit;
+use crate::parts::button_form;
+use crate::visit::PageVisit;
 
 /// The actions, each with its button and what it does.
 const ACTIONS: [(SubscriptionAction, &str, &str); 6] = [
@@ -47,7 +47,11 @@ const ENDING_HOLDS: [SubscriptionAction; 3] = [
     SubscriptionAction::Force,
 ];
 
-pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSettings) -> Markup {
+pub(super) fn action_buttons(
+    visit: &PageVisit,
+    named: SubscriptionInUrl<'_>,
+    shown: &SubscriptionSettings,
+) -> Markup {
     let possible: Vec<_> = ACTIONS
         .into_iter()
         .filter(|(action, ..)| is_possible(visit, *action, shown))
@@ -57,10 +61,10 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
         div.actions {
             @for (action, label, _) in &possible {
                 @if *action != SubscriptionAction::Disable {
-                    (button(visit, &named.page(&[action.as_str()]), "", label))
+                    (button_form(visit, &named.page_path(&[action.as_str()]), "", label))
                 }
             }
-            @if shown.may_be_sent_to() { (button(visit, &named.page(&["test"]), "", "Send a test event")) }
+            @if shown.may_be_sent_to() { (button_form(visit, &named.page_path(&["test"]), "", "Send a test event")) }
         }
         ul.hint {
             @for (action, label, effect) in &possible {
@@ -78,16 +82,20 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
                 summary { "Disable this subscription" }
                 p {
                     "New events pass by, and those that wait become dead letters. Events that wait: "
-                    (waiting::count(shown)) "."
+                    (waiting::count_text(shown)) "."
                 }
-                (button(visit, &named.page(&[SubscriptionAction::Disable.as_str()]), "danger", "Disable"))
+                (button_form(visit, &named.page_path(&[SubscriptionAction::Disable.as_str()]), "danger", "Disable"))
             }
         }
     }
 }
 
 /// Whether the state allows an action, by the rule that the API has.
-fn is_possible(visit: &Visit, action: SubscriptionAction, shown: &SubscriptionSettings) -> bool {
+fn is_possible(
+    visit: &PageVisit,
+    action: SubscriptionAction,
+    shown: &SubscriptionSettings,
+) -> bool {
     // Nothing is begun here, so there is no code.
     let code = &SecretText::new("");
     status_after_action(

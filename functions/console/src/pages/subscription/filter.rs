@@ -5,18 +5,18 @@ use posthaste_core::api::{AdvancedFilterSettings, FilterSettings};
 use serde_json::Value;
 
 use crate::parts::fact;
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
-use crate::table::Column::{self, Text};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text};
+use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 3] = [Text("Member"), Text("Comparison"), Text("With")];
+const COLUMNS: [TableColumn; 3] = [Text("Member"), Text("Comparison"), Text("With")];
 
 /// Most event types that are listed.
 const TYPES_MAX: usize = 100;
 
 /// The filter in a few words.
-pub(crate) fn in_words(filter: &FilterSettings) -> String {
+pub(crate) fn summary(filter: &FilterSettings) -> String {
     let mut words = Vec::new();
     if !filter.included_event_types.is_empty() {
         words.push(filter.included_event_types.join(", "));
@@ -43,19 +43,19 @@ pub(crate) fn in_words(filter: &FilterSettings) -> String {
 }
 
 /// The filter in full.
-pub(super) fn facts(filter: &FilterSettings) -> Markup {
+pub(super) fn fact_list(filter: &FilterSettings) -> Markup {
     let sensitive = if filter.is_subject_case_sensitive {
         "case matters"
     } else {
         "in any case"
     };
-    let subject = |text: &str| html! { (foreign(text)) " (" (sensitive) ")" };
+    let subject = |text: &str| html! { (foreign_text(text)) " (" (sensitive) ")" };
     html! {
         @if *filter == FilterSettings::default() {
             p { "All events of the topic." }
         } @else {
             dl.facts {
-                (fact("Event types", &types(&filter.included_event_types)))
+                (fact("Event types", &type_list(&filter.included_event_types)))
                 @if !filter.subject_begins_with.is_empty() {
                     (fact("Subject begins with", &subject(&filter.subject_begins_with)))
                 }
@@ -63,12 +63,12 @@ pub(super) fn facts(filter: &FilterSettings) -> Markup {
                     (fact("Subject ends with", &subject(&filter.subject_ends_with)))
                 }
             }
-            @if !filter.advanced_filters.is_empty() { (advanced(filter)) }
+            @if !filter.advanced_filters.is_empty() { (advanced_table(filter)) }
         }
     }
 }
 
-fn types(types: &[String]) -> Markup {
+fn type_list(types: &[String]) -> Markup {
     html! {
         @if types.is_empty() { "all" }
         @for (index, event_type) in types.iter().take(TYPES_MAX).enumerate() {
@@ -79,7 +79,7 @@ fn types(types: &[String]) -> Markup {
     }
 }
 
-fn advanced(filter: &FilterSettings) -> Markup {
+fn advanced_table(filter: &FilterSettings) -> Markup {
     html! {
         p.hint {
             "An event must pass all of these."
@@ -87,16 +87,16 @@ fn advanced(filter: &FilterSettings) -> Markup {
                 " Of an array, one element that fits is enough."
             }
         }
-        (table("Advanced filters", &COLUMNS, filter.advanced_filters.iter().map(row)))
+        (table("Advanced filters", &COLUMNS, filter.advanced_filters.iter().map(advanced_row)))
     }
 }
 
-fn row(filter: &AdvancedFilterSettings) -> Markup {
+fn advanced_row(filter: &AdvancedFilterSettings) -> Markup {
     let values = filter.value.iter().chain(filter.values.iter().flatten());
     let values = values.map(Value::to_string).collect::<Vec<_>>().join(", ");
     html! {
         tr {
-            td { code { (foreign(&filter.key)) } }
+            td { code { (foreign_text(&filter.key)) } }
             td { (format!("{:?}", filter.operator_type)) }
             td { (foreign_cut(&values, 4 * CELL_CHARS_MAX)) }
         }
@@ -112,7 +112,7 @@ mod tests {
     fn a_filter_is_said_in_a_few_words() {
         let check = |settings, expected: &str| {
             let filter: FilterSettings = serde_json::from_value(settings).unwrap();
-            assert_eq!(in_words(&filter), expected);
+            assert_eq!(summary(&filter), expected);
         };
         check(json!({}), "all events");
         check(

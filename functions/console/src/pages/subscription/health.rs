@@ -5,10 +5,10 @@ use posthaste_core::api::{LinkScope, LinkView, SubscriptionHealthView, Subscript
 use posthaste_core::health::HealthState;
 
 use crate::pages::links;
-use crate::shown::{foreign, number, time};
+use crate::shown::{foreign_text, number, time_tag};
 
 /// The health in a word.
-pub(crate) fn badge(settings: &SubscriptionSettings) -> Markup {
+pub(crate) fn state_badge(settings: &SubscriptionSettings) -> Markup {
     let state = settings.health.as_ref().map(|health| health.state);
     let state = state.unwrap_or_default();
     let class = match state {
@@ -23,29 +23,29 @@ pub(crate) fn badge(settings: &SubscriptionSettings) -> Markup {
 }
 
 /// The health in full.
-pub(super) fn health(settings: &SubscriptionSettings) -> Markup {
+pub(super) fn describe_health(settings: &SubscriptionSettings) -> Markup {
     html! {
-        (badge(settings))
-        @if let Some(health) = &settings.health { (facts(health)) }
+        (state_badge(settings))
+        @if let Some(health) = &settings.health { (health_facts(health)) }
     }
 }
 
 /// The circuit in full.
-pub(super) fn circuit(settings: &SubscriptionSettings) -> Markup {
+pub(super) fn describe_circuit(settings: &SubscriptionSettings) -> Markup {
     html! {
         @match &settings.circuit {
-            Some(circuit) => { (links::badge(circuit.state)) (circuit_facts(circuit)) }
+            Some(circuit) => { (links::state_badge(circuit.state)) (circuit_facts(circuit)) }
             None => "closed: requests go out",
         }
     }
 }
 
-fn facts(health: &SubscriptionHealthView) -> Markup {
+fn health_facts(health: &SubscriptionHealthView) -> Markup {
     html! {
-        @if let Some(since) = health.since { " since " (time(since.0)) }
+        @if let Some(since) = health.since { " since " (time_tag(since.0)) }
         @if let (Some(percent), Some(tried)) = (health.arrived_percent, health.tried) {
             br; (percent) " % of the last " (number(tried.into())) " tries arrived"
-            @if let Some(from) = health.tried_from { ", counted from " (time(from.0)) }
+            @if let Some(from) = health.tried_from { ", counted from " (time_tag(from.0)) }
             "."
         }
         @if let Some(failed) = health.failed_in_row {
@@ -53,27 +53,27 @@ fn facts(health: &SubscriptionHealthView) -> Markup {
         }
         @if let Some(at) = health.last_failure_at {
             br; "Last failure: "
-            @if let Some(outcome) = &health.last_outcome { (foreign(&outcome.to_string())) " " }
+            @if let Some(outcome) = &health.last_outcome { (foreign_text(&outcome.to_string())) " " }
             @if let Some(status) = health.last_http_status_code { "(" (status) ") " }
-            (time(at.0)) "."
+            (time_tag(at.0)) "."
         }
-        @if let Some(at) = health.last_arrived_at { br; "Last arrival: " (time(at.0)) "." }
+        @if let Some(at) = health.last_arrived_at { br; "Last arrival: " (time_tag(at.0)) "." }
         @if health.state == HealthState::Healthy && health.tried.is_none() { " No failures are known." }
     }
 }
 
 fn circuit_facts(circuit: &LinkView) -> Markup {
     html! {
-        @if let Some(since) = circuit.since { " since " (time(since.0)) }
+        @if let Some(since) = circuit.since { " since " (time_tag(since.0)) }
         br;
-        span.hint { (links::meaning(circuit.state)) "." }
+        span.hint { (links::state_meaning(circuit.state)) "." }
         @if circuit.scope == LinkScope::Link { br; "Everything on its link is affected." }
         @if let Some(failures) = circuit.failures { br; "Failed requests: " (number(failures.into())) "." }
         @if let Some(outcome) = &circuit.last_outcome {
-            br; "Last failure: " (foreign(&outcome.to_string()))
+            br; "Last failure: " (foreign_text(&outcome.to_string()))
             @if let Some(status) = circuit.last_http_status_code { " (" (status) ")" }
             "."
         }
-        @if let Some(next) = circuit.next_probe { br; "Next request: " (time(next.0)) "." }
+        @if let Some(next) = circuit.next_probe { br; "Next request: " (time_tag(next.0)) "." }
     }
 }

@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::model::KeepingMissed;
 
-use crate::shown::{foreign, time};
+use crate::shown::{foreign_text, time_tag};
 
 /// The state in a word.
-pub(crate) fn badge(state: StatusState) -> Markup {
+pub(crate) fn status_badge(state: StatusState) -> Markup {
     let (class, word) = match state {
         StatusState::Active => ("good", "active"),
         StatusState::Pending => ("warn", "pending"),
@@ -19,12 +19,12 @@ pub(crate) fn badge(state: StatusState) -> Markup {
 }
 
 /// The fate of what a disabled subscription misses.
-fn missed(keeping: KeepingMissed) -> Markup {
+fn missed_text(keeping: KeepingMissed) -> Markup {
     html! {
         @match keeping {
             KeepingMissed::Never => "are skipped and counted",
             KeepingMissed::Until(end) => {
-                "become dead letters until " (time(end)) ", and are skipped and counted after it"
+                "become dead letters until " (time_tag(end)) ", and are skipped and counted after it"
             }
             KeepingMissed::Always => "become dead letters",
         }
@@ -33,16 +33,16 @@ fn missed(keeping: KeepingMissed) -> Markup {
 
 /// The state with its reason, and for how long the new events of a disabled one become dead
 /// letters.
-pub(super) fn state(status: &StatusView, keeping: Option<KeepingMissed>) -> Markup {
+pub(super) fn describe_state(status: &StatusView, keeping: Option<KeepingMissed>) -> Markup {
     html! {
-        (badge(status.state)) " since " (time(status.since.0))
-        @if let Some(reason) = &status.reason { br; (foreign(reason)) }
-        @if let Some(keeping) = keeping { br; span.hint { "New events " (missed(keeping)) "." } }
+        (status_badge(status.state)) " since " (time_tag(status.since.0))
+        @if let Some(reason) = &status.reason { br; (foreign_text(reason)) }
+        @if let Some(keeping) = keeping { br; span.hint { "New events " (missed_text(keeping)) "." } }
         @if let Some(consent) = &status.consent {
-            br; span.hint { "The endpoint consented at " (time(consent.at.0)) "." }
+            br; span.hint { "The endpoint consented at " (time_tag(consent.at.0)) "." }
         }
         @if let Some(handshake) = &status.handshake {
-            br; span.hint { "The endpoint may consent until " (time(handshake.expires_at.0)) "." }
+            br; span.hint { "The endpoint may consent until " (time_tag(handshake.expires_at.0)) "." }
         }
     }
 }

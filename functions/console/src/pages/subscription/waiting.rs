@@ -3,18 +3,18 @@
 use maud::{Markup, html};
 use posthaste_core::api::{LastOutcomeView, SubscriptionSettings, WaitingView};
 
-use crate::shown::{foreign, number, time};
+use crate::shown::{foreign_text, number, time_tag};
 
 /// The number of events that wait.
-pub(crate) fn count(settings: &SubscriptionSettings) -> String {
+pub(crate) fn count_text(settings: &SubscriptionSettings) -> String {
     settings
         .waiting
         .as_deref()
-        .map_or("not known".to_owned(), in_words)
+        .map_or("not known".to_owned(), count_in_words)
 }
 
 /// The events that wait, by place.
-pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
+pub(super) fn describe_waiting(waiting: Option<&WaitingView>) -> Markup {
     let Some(waiting) = waiting else {
         return html! { "not known: it could not be counted in time" };
     };
@@ -24,16 +24,16 @@ pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
         ("counted up to", waiting.counted_until),
     ];
     html! {
-        (in_words(waiting))
-        @if waiting.count > 0 { br; span.hint { (places(waiting)) } }
+        (count_in_words(waiting))
+        @if waiting.count > 0 { br; span.hint { (count_by_place(waiting)) } }
         @for (label, at) in times {
-            @if let Some(at) = at { br; span.hint { (label) " " (time(at.0)) } }
+            @if let Some(at) = at { br; span.hint { (label) " " (time_tag(at.0)) } }
         }
     }
 }
 
 /// The end of the last attempt.
-pub(super) fn last_outcome(last: Option<&LastOutcomeView>) -> Markup {
+pub(super) fn describe_last_outcome(last: Option<&LastOutcomeView>) -> Markup {
     let Some(last) = last else {
         return html! { "not known: none within 24 hours, or the delivery log does not have it" };
     };
@@ -43,19 +43,19 @@ pub(super) fn last_outcome(last: Option<&LastOutcomeView>) -> Markup {
         "bad"
     };
     html! {
-        span class={ "badge " (class) } { (foreign(&last.outcome)) }
+        span class={ "badge " (class) } { (foreign_text(&last.outcome)) }
         @if let Some(status) = last.status { " " (status) }
-        " at " (time(last.at.0))
+        " at " (time_tag(last.at.0))
     }
 }
 
 /// The number of events, or the least of them.
-pub(crate) fn in_words(waiting: &WaitingView) -> String {
+pub(crate) fn count_in_words(waiting: &WaitingView) -> String {
     let or_more = if waiting.at_least { " or more" } else { "" };
     format!("{}{or_more}", number(waiting.count))
 }
 
-fn places(waiting: &WaitingView) -> String {
+fn count_by_place(waiting: &WaitingView) -> String {
     let of_queue = [
         (waiting.due, "due"),
         (waiting.delayed, "to be tried again within 15 minutes"),

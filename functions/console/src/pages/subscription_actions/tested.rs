@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use posthaste_core::api::TestAttempt;
 
-use crate::parts::{body, fact};
-use crate::shown::{foreign, foreign_cut, number};
-use crate::table::Column::{self, Text};
+use crate::parts::{body_block, fact};
+use crate::shown::{foreign_cut, foreign_text, number};
+use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 2] = [Text("Header"), Text("Value")];
+const COLUMNS: [TableColumn; 2] = [Text("Header"), Text("Value")];
 
 /// Most characters of a header's value.
 const VALUE_CHARS_MAX: usize = 1_000;
@@ -22,7 +22,7 @@ const ROWS_BYTES_MAX: usize = 24_000;
 /// Most characters of a reason.
 const REASON_CHARS_MAX: usize = 1_000;
 
-pub(super) fn tested(attempt: &TestAttempt) -> Markup {
+pub(super) fn attempt_facts(attempt: &TestAttempt) -> Markup {
     let (class, word) = if attempt.delivered {
         ("good", "delivered")
     } else {
@@ -31,23 +31,23 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
     html! {
         dl.facts {
             (fact("Result", &html! { span class={ "badge " (class) } { (word) } }))
-            (fact("Outcome", &foreign(&attempt.outcome)))
+            (fact("Outcome", &foreign_text(&attempt.outcome)))
             @if let Some(failure) = &attempt.failure {
                 (fact("Reason", &foreign_cut(failure, REASON_CHARS_MAX)))
             }
             (fact("Time", &html! { (number(attempt.took_ms)) " ms" }))
         }
         h2 { "Request" }
-        p { code { (foreign(&attempt.request.method)) " " (foreign(&attempt.request.url)) } }
+        p { code { (foreign_text(&attempt.request.method)) " " (foreign_text(&attempt.request.url)) } }
         (headers_table("Headers of the request", &attempt.request.headers))
-        (body("Body of the request", &attempt.request.body))
+        (body_block("Body of the request", &attempt.request.body))
         h2 { "Answer" }
         @match &attempt.response {
             None => p.empty { "The endpoint did not answer." },
             Some(response) => {
                 p { "Status " strong { (response.status) } }
                 (headers_table("Headers of the answer", &response.headers))
-                (body("Body of the answer", &response.body))
+                (body_block("Body of the answer", &response.body))
                 @if !response.body_is_whole { p.hint { "The endpoint sent more than was read." } }
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn tested(attempt: &TestAttempt) -> Markup {
 }
 
 fn headers_table(label: &str, headers: &BTreeMap<String, String>) -> Markup {
-    let rows = rows(headers);
+    let rows = header_rows(headers);
     let shown = rows.len();
     html! {
         (table(label, &COLUMNS, rows))
@@ -66,9 +66,9 @@ fn headers_table(label: &str, headers: &BTreeMap<String, String>) -> Markup {
 }
 
 /// The rows for which there is room.
-fn rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
+fn header_rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
     let mut bytes = 0;
-    let rows = headers.iter().map(row);
+    let rows = headers.iter().map(header_row);
     rows.take_while(|row| {
         bytes += row.0.len();
         bytes <= ROWS_BYTES_MAX
@@ -76,7 +76,7 @@ fn rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
     .collect()
 }
 
-fn row((name, value): (&String, &String)) -> Markup {
+fn header_row((name, value): (&String, &String)) -> Markup {
     html! {
         tr {
             td { code { (foreign_cut(name, VALUE_CHARS_MAX)) } }

@@ -9,15 +9,15 @@ use posthaste_core::model::{EventSchema, TopicName};
 
 use crate::address;
 use crate::cookie;
-use crate::parts::{button, to_copy};
-use crate::shown::foreign;
-use crate::visit::Visit;
+use crate::parts::{button_form, copy_block};
+use crate::shown::foreign_text;
+use crate::visit::PageVisit;
 
 /// The id of the event of the example.
 const ID: &str = "first-event";
 
-pub(super) fn publishing(
-    visit: &Visit,
+pub(super) fn publish_section(
+    visit: &PageVisit,
     name: &str,
     topic: &TopicSettings,
     headers: &HeaderMap,
@@ -25,20 +25,20 @@ pub(super) fn publishing(
     let endpoint = topic
         .endpoint
         .clone()
-        .unwrap_or_else(|| own_endpoint(headers, name));
+        .unwrap_or_else(|| own_publish_url(headers, name));
     html! {
         h2 #publish { "Publish" }
-        p { "Producers send events to " code { (foreign(&endpoint)) } " with one of the topic's keys." }
-        @if let Some(command) = command(visit, &endpoint, topic) {
-            (to_copy("Command that publishes an event", &command))
+        p { "Producers send events to " code { (foreign_text(&endpoint)) } " with one of the topic's keys." }
+        @if let Some(command) = publish_command(visit, &endpoint, topic) {
+            (copy_block("Command that publishes an event", &command))
         }
         p.hint { "The answer says how many events were accepted, and how many subscriptions get them." }
-        div.actions { (button(visit, &address::topic(name, &["keys"]), "", "Show keys")) }
+        div.actions { (button_form(visit, &address::topic_path(name, &["keys"]), "", "Show keys")) }
     }
 }
 
 /// The publish URL at this server, as the visitor's browser reaches it.
-fn own_endpoint(headers: &HeaderMap, topic: &str) -> String {
+fn own_publish_url(headers: &HeaderMap, topic: &str) -> String {
     let host = headers
         .get(HOST)
         .and_then(|host| host.to_str().ok())
@@ -60,7 +60,7 @@ fn is_plain(host: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
 }
 
-fn command(visit: &Visit, endpoint: &str, topic: &TopicSettings) -> Option<String> {
+fn publish_command(visit: &PageVisit, endpoint: &str, topic: &TopicSettings) -> Option<String> {
     let name: &TopicName = topic.name.as_ref()?;
     let event = sample_event(topic.input_schema, name, ID, visit.now);
     let media_type = match topic.input_schema {

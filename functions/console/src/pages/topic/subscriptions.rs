@@ -5,16 +5,16 @@ use posthaste_core::api::{StatusState, SubscriptionPage, SubscriptionSettings};
 use posthaste_core::model::SubscriptionName;
 use serde::Deserialize;
 
-use crate::address::{self, Address};
-use crate::api::{Api, Refusal, Target};
-use crate::filters::{Field, ROWS_MAX, pager_of, refused};
+use crate::address::{self, PageAddress};
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
 use crate::pages::subscription::{filter, health, state, waiting};
-use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut};
-use crate::table::Column::{self, Number, Text};
+use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text};
+use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [TableColumn; 6] = [
     Text("Subscription"),
     Text("State"),
     Text("Health"),
@@ -42,13 +42,13 @@ pub(crate) struct SubscriptionSearch {
 
 impl SubscriptionSearch {
     /// Asks for a page.
-    pub(super) async fn subscriptions(
+    pub(super) async fn load_subscriptions(
         &self,
-        api: &Api,
+        api: &ManageApi,
         topic: &str,
-    ) -> Result<SubscriptionPage, Refusal> {
+    ) -> Result<SubscriptionPage, ApiRefusal> {
         let target =
-            Target::new(&["topics", topic, "subscriptions"]).query("limit", Some(ROWS_MAX));
+            RequestTarget::new(&["topics", topic, "subscriptions"]).query("limit", Some(ROWS_MAX));
         let target = target
             .query("prefix", self.prefix.as_ref())
             .query("state", self.state.as_ref());
@@ -56,10 +56,14 @@ impl SubscriptionSearch {
     }
 
     /// The part of the topic's page.
-    pub(super) fn section(&self, topic: &str, found: &Result<SubscriptionPage, Refusal>) -> Markup {
-        let new = address::topic(topic, &["subscriptions", address::NEW]);
+    pub(super) fn list_section(
+        &self,
+        topic: &str,
+        found: &Result<SubscriptionPage, ApiRefusal>,
+    ) -> Markup {
+        let new = address::topic_path(topic, &["subscriptions", address::NEW]);
         let refusal = found.as_ref().err();
-        let list = Address::topic(topic).query("prefix", self.prefix.as_ref());
+        let list = PageAddress::for_topic(topic).query("prefix", self.prefix.as_ref());
         let list = list.query("state", self.state.as_ref());
         let is_whole = self.prefix.is_none() && self.state.is_none() && self.cursor.is_none();
         let is_bare = is_whole
@@ -69,30 +73,30 @@ impl SubscriptionSearch {
         html! {
             h2 { "Subscriptions" }
             div.actions { a.button.primary href=(new) { "New subscription" } }
-            @if !is_bare { (self.form(topic, refusal)) }
-            @if let Some(refusal) = refusal { (refused(refusal, &["prefix", "state"])) }
+            @if !is_bare { (self.filter_form(topic, refusal)) }
+            @if let Some(refusal) = refusal { (refusal_note(refusal, &["prefix", "state"])) }
             section #subscriptions data-live aria-label="Subscriptions" {
                 @if let Ok(page) = found {
                     @if page.subscriptions.is_empty() {
-                        (self.none(&new, is_bare))
+                        (self.empty_note(&new, is_bare))
                     } @else {
-                        (rows(topic, page))
+                        (subscription_table(topic, page))
                     }
                 }
             }
-            @if let Ok(page) = found { (pager_of(&list, self.cursor.as_deref(), page.cursor.as_deref())) }
+            @if let Ok(page) = found { (list_pager(&list, self.cursor.as_deref(), page.cursor.as_deref())) }
         }
     }
 
-    fn form(&self, topic: &str, refusal: Option<&Refusal>) -> Markup {
-        let prefix = Field {
+    fn filter_form(&self, topic: &str, refusal: Option<&ApiRefusal>) -> Markup {
+        let prefix = FormField {
             name: "prefix",
             label: "Name begins with",
             value: self.prefix.as_deref(),
             example: "billing",
             refusal,
         };
-        let state = Field {
+        let state = FormField {
             name: "state",
             label: "State",
             value: self.state.as_deref(),
@@ -102,15 +106,15 @@ impl SubscriptionSearch {
         let states = STATES.map(|state| state.to_string());
         let states = states.each_ref().map(String::as_str);
         html! {
-            form.filters method="get" action=(Address::topic(topic)) {
-                (prefix.text())
-                (state.choice("(any)", &states))
+            form.filters method="get" action=(PageAddress::for_topic(topic)) {
+                (prefix.text_input())
+                (state.word_select("(any)", &states))
                 div { button type="submit" { "Search" } }
             }
         }
     }
 
-    fn none(&self, new: &str, is_bare: bool) -> Markup {
+    fn empty_note(&self, new: &str, is_bare: bool) -> Markup {
         html! {
             p.empty {
                 @if is_bare {
@@ -128,15 +132,17 @@ impl SubscriptionSearch {
     }
 }
 
-fn rows(topic: &str, page: &SubscriptionPage) -> Markup {
+fn subscription_table(topic: &str, page: &SubscriptionPage) -> Markup {
     table(
         "Subscriptions of the topic",
         &COLUMNS,
-        page.subscriptions.iter().map(|it| row(topic, it)),
+        page.subscriptions
+            .iter()
+            .map(|it| subscription_row(topic, it)),
     )
 }
 
-fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
+fn subscription_row(topic: &str, settings: &SubscriptionSettings) -> Markup {
     let name = settings
         .name
         .as_ref()
@@ -146,12 +152,12 @@ fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
     let url = settings.endpoint.url.split('?').next().unwrap_or_default();
     html! {
         tr {
-            td { a href=(address::subscription(topic, name, &[])) { (foreign(name)) } }
-            td { @if let Some(status) = &settings.status { (state::badge(status.state)) } }
-            td { (health::badge(settings)) }
-            td.number { (waiting::count(settings)) }
+            td { a href=(address::subscription_path(topic, name, &[])) { (foreign_text(name)) } }
+            td { @if let Some(status) = &settings.status { (state::status_badge(status.state)) } }
+            td { (health::state_badge(settings)) }
+            td.number { (waiting::count_text(settings)) }
             td { (foreign_cut(url, CELL_CHARS_MAX)) }
-            td { (foreign_cut(&filter::in_words(&settings.filter), CELL_CHARS_MAX)) }
+            td { (foreign_cut(&filter::summary(&settings.filter), CELL_CHARS_MAX)) }
         }
     }
 }

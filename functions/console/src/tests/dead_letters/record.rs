@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::World;
 use super::super::logged::{HOSTILE, delivered, with_payload};
 use super::{RECORD, letter, world};
-use crate::address::Address;
+use crate::address::PageAddress;
 
 #[tokio::test]
 async fn a_record_is_shown_as_it_is_stored() {
@@ -102,7 +102,10 @@ async fn an_id_is_matched_as_the_log_keeps_it_and_can_be_sent() {
     );
     let kept = log_text(&long);
     let page = world.get(&format!("{RECORD}&id={kept}")).await;
-    page.has(&["number 2", &Address::event("Orders", &kept).to_string()]);
+    page.has(&[
+        "number 2",
+        &PageAddress::for_event("Orders", &kept).to_string(),
+    ]);
     let action = format!("/console/topics/Orders/resend?id={kept}");
     assert!(
         page.html.contains(&format!("action=\"{action}\"")),
@@ -118,7 +121,7 @@ async fn an_id_is_matched_as_the_log_keeps_it_and_can_be_sent() {
     let sent = world.send_form(&page, &action, &fields).await;
     assert_eq!(
         sent.page_after(),
-        format!("{}?done=resent", Address::event("Orders", &kept))
+        format!("{}?done=resent", PageAddress::for_event("Orders", &kept))
     );
     world
         .get(sent.location())

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_console::history::{Counts, STEP};
+use posthaste_console::history::{STEP, StepCounts};
 use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, RecordFilter};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{DeliveryLog, LogError};
@@ -90,7 +90,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
 
 /// Steps that are not in the ring yet.
 struct Tally {
-    steps: BTreeMap<u64, Counts>,
+    steps: BTreeMap<u64, StepCounts>,
     /// The step above the next one that goes into the ring.
     end: u64,
     /// The last request. Events of a batch have one, and their records lie side by side.
@@ -126,7 +126,7 @@ impl Tally {
         let is_new = request.is_none() || request != self.request;
         // A request without a status was not answered.
         if let Some(duration_ms) = record.status.and(record.duration_ms).filter(|_| is_new) {
-            counts.answers.note(duration_ms.into());
+            counts.answers.record_duration(duration_ms.into());
         }
         self.request = request;
     }
@@ -145,7 +145,7 @@ impl Tally {
 mod tests {
     use super::super::ring::tests::known;
     use super::*;
-    use posthaste_console::history::{History, Step};
+    use posthaste_console::history::{HistoryStep, InstallationHistory};
     use posthaste_core::delivery_log::{FileKey, FileName, LogHour};
     use posthaste_delivery_log::{RowGroups, write_file};
     use posthaste_testkit::ManualClock;
@@ -220,9 +220,9 @@ mod tests {
             attempt(3, 7, LogResult::Delivered),
         ])
         .await;
-        let mut steps = Vec::<Step>::new();
+        let mut steps = Vec::<HistoryStep>::new();
         let time = Timestamp::from_millis((START_SECS - 40) * 1_000)..START;
-        ring.each(time, &mut |_, step| steps.push(*step));
+        ring.for_each_step(time, &mut |_, step| steps.push(*step));
         let counts: Vec<_> = steps
             .iter()
             .map(|step| {
@@ -248,11 +248,11 @@ mod tests {
         let ring = filled(&batch).await;
         let mut answers = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
-        ring.each(time, &mut |_, step| {
+        ring.for_each_step(time, &mut |_, step| {
             answers.extend(step.counts.map(|it| (it.delivered, it.answers)));
         });
-        let mut one = posthaste_console::history::Answers::default();
-        one.note(20.0);
+        let mut one = posthaste_console::history::ResponseTimes::default();
+        one.record_duration(20.0);
         assert_eq!(answers, [(5, one)]);
     }
 
@@ -265,10 +265,13 @@ mod tests {
         let ring = filled(&[refused]).await;
         let mut found = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
-        ring.each(time, &mut |_, step| {
+        ring.for_each_step(time, &mut |_, step| {
             found.extend(step.counts.map(|it| (it.failed, it.answers)));
         });
-        assert_eq!(found, [(1, posthaste_console::history::Answers::default())]);
+        assert_eq!(
+            found,
+            [(1, posthaste_console::history::ResponseTimes::default())]
+        );
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use parking_lot::Mutex;
-use posthaste_console::history::{Counts, Gauges, History, STEP, Step};
+use posthaste_console::history::{HistoryStep, InstallationHistory, STEP, StepCounts, StepGauges};
 use posthaste_core::model::Timestamp;
 
 /// Steps that are kept: 24 hours. With 328 bytes each they take 2.8 MB, whatever happens in them.
@@ -17,7 +17,7 @@ pub struct Ring(Mutex<Box<[Slot]>>);
 struct Slot {
     /// The number of the step since 1970.
     number: u64,
-    step: Step,
+    step: HistoryStep,
 }
 
 impl Default for Ring {
@@ -30,24 +30,24 @@ impl Default for Ring {
 
 impl Ring {
     /// Adds what was counted in a part of a step.
-    pub(super) fn add_counts(&self, number: u64, counts: &Counts) {
+    pub(super) fn add_counts(&self, number: u64, counts: &StepCounts) {
         self.change(number, |step| {
             step.counts.get_or_insert_default().add(counts);
         });
     }
 
     /// Keeps how things stood at the end of a step.
-    pub(super) fn set_gauges(&self, number: u64, gauges: Gauges) {
+    pub(super) fn set_gauges(&self, number: u64, gauges: StepGauges) {
         self.change(number, |step| step.gauges = Some(gauges));
     }
 
-    fn change(&self, number: u64, change: impl FnOnce(&mut Step)) {
+    fn change(&self, number: u64, change: impl FnOnce(&mut HistoryStep)) {
         let mut slots = self.0.lock();
         let slot = &mut slots[place(number)];
         if slot.number < number {
             *slot = Slot {
                 number,
-                step: Step::default(),
+                step: HistoryStep::default(),
             };
         }
         if slot.number == number {
@@ -56,8 +56,8 @@ impl Ring {
     }
 }
 
-impl History for Ring {
-    fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step)) {
+impl InstallationHistory for Ring {
+    fn for_each_step(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &HistoryStep)) {
         let [first, end] = [time.start, time.end].map(|at| at.as_millis().div_ceil(step_ms()));
         // Only the last day before the end can be there. The number 0 is that of an empty place.
         let first = first.max(end.saturating_sub(STEPS_MAX as u64)).max(1);
@@ -88,10 +88,10 @@ fn step_ms() -> u64 {
 pub(super) mod tests {
     use super::*;
 
-    fn delivered(delivered: u32) -> Counts {
-        Counts {
+    fn delivered(delivered: u32) -> StepCounts {
+        StepCounts {
             delivered,
-            ..Counts::default()
+            ..StepCounts::default()
         }
     }
 
@@ -99,7 +99,7 @@ pub(super) mod tests {
     pub(in crate::serve::history) fn known(ring: &Ring, secs: Range<u64>) -> Vec<(u64, u32)> {
         let mut found = Vec::new();
         let at = |secs| Timestamp::from_millis(secs * 1_000);
-        ring.each(at(secs.start)..at(secs.end), &mut |at, step| {
+        ring.for_each_step(at(secs.start)..at(secs.end), &mut |at, step| {
             found.push((
                 at.as_secs(),
                 step.counts.map_or(u32::MAX, |counts| counts.delivered),
@@ -136,7 +136,7 @@ pub(super) mod tests {
     #[test]
     fn gauges_without_counts_are_a_step_too() {
         let ring = Ring::default();
-        ring.set_gauges(100, Gauges::default());
+        ring.set_gauges(100, StepGauges::default());
         assert_eq!(known(&ring, 0..2_000), [(1_000, u32::MAX)]);
     }
 

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_console::history::{Counts, Gauges, Pressure, Reading, STEP, Waiting, count};
+use posthaste_console::history::{
+    PressureGauge, ResourceReading, STEP, StepCounts, StepGauges, WaitingGauge, saturated_count,
+};
 use posthaste_core::api::{PressureFreshness, PressureView};
 use posthaste_core::circuit::TargetPhase;
 use posthaste_core::model::Timestamp;
@@ -61,7 +63,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
             tokio::join!(self.waiting(), self.down(), self.pressure(now));
         self.ring.set_gauges(
             number,
-            Gauges {
+            StepGauges {
                 waiting,
                 down,
                 pressure,
@@ -70,13 +72,13 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 
     /// The counts since the last look.
-    fn counted(&self) -> Counts {
+    fn counted(&self) -> StepCounts {
         let totals = self.totals.read();
         let before = std::mem::replace(&mut *self.last.lock(), totals);
         totals.since(&before)
     }
 
-    async fn waiting(&self) -> Option<Waiting> {
+    async fn waiting(&self) -> Option<WaitingGauge> {
         let events = WaitingEvents {
             deliveries: &self.deliveries,
             slow_deliveries: None,
@@ -89,7 +91,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
             .await
             .map_err(|error| unread("what waits", &error))
             .ok()?;
-        Some(Waiting::of(&all.total()))
+        Some(WaitingGauge::from_count(&all.total()))
     }
 
     async fn down(&self) -> Option<u32> {
@@ -103,10 +105,10 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
         let down = conditions
             .filter(|(_, condition)| condition.phase != TargetPhase::Recovering)
             .count();
-        Some(count(down as u64))
+        Some(saturated_count(down as u64))
     }
 
-    async fn pressure(&self, now: Timestamp) -> Option<Pressure> {
+    async fn pressure(&self, now: Timestamp) -> Option<PressureGauge> {
         let read = self
             .state
             .get(PRESSURE_KEY)
@@ -120,14 +122,14 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 }
 
-fn sampled(view: &PressureView) -> Pressure {
+fn sampled(view: &PressureView) -> PressureGauge {
     let tarpit_ms = u64::try_from(view.tarpit.0.as_millis()).unwrap_or(u64::MAX);
-    let pressure = Pressure::new(view.level, count(tarpit_ms));
+    let pressure = PressureGauge::new(view.level, saturated_count(tarpit_ms));
     view.resources.iter().fold(pressure, |pressure, it| {
-        pressure.with(
+        pressure.with_reading(
             it.resource,
-            Reading {
-                value: count(it.reading),
+            ResourceReading {
+                value: saturated_count(it.reading),
                 level: it.level,
             },
         )
@@ -148,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::serve::metrics::{Series, SeriesBy};
-    use posthaste_console::history::{History, Step};
+    use posthaste_console::history::{HistoryStep, InstallationHistory};
     use posthaste_core::circuit::HealthSettings;
     use posthaste_core::pressure::{PressureLevel, Resource};
     use posthaste_ports::QueueSender;
@@ -199,11 +201,12 @@ mod tests {
             });
         }
 
-        fn steps(&self) -> Vec<(u64, Step)> {
+        fn steps(&self) -> Vec<(u64, HistoryStep)> {
             let mut steps = Vec::new();
-            self.ring.each(START..self.clock.now(), &mut |at, step| {
-                steps.push((at.since(START).as_secs(), *step));
-            });
+            self.ring
+                .for_each_step(START..self.clock.now(), &mut |at, step| {
+                    steps.push((at.since(START).as_secs(), *step));
+                });
             steps
         }
     }
@@ -216,7 +219,7 @@ mod tests {
             world.clock.advance(STEP);
             world.sampler.sample().await;
         }
-        let counted = |(at, step): (u64, Step)| (at, step.counts.unwrap().delivered);
+        let counted = |(at, step): (u64, HistoryStep)| (at, step.counts.unwrap().delivered);
         let counted: Vec<_> = world.steps().into_iter().map(counted).collect();
         assert_eq!(counted, [(0, 3), (10, 0), (20, 4)]);
     }
@@ -241,17 +244,17 @@ mod tests {
         world.state.write(PRESSURE_KEY, pressure.render());
         world.clock.advance(STEP);
         world.sampler.sample().await;
-        let expected = Pressure::new(PressureLevel::Medium, 15_000).with(
+        let expected = PressureGauge::new(PressureLevel::Medium, 15_000).with_reading(
             Resource::DrainTime,
-            Reading {
+            ResourceReading {
                 value: 70,
                 level: PressureLevel::Medium,
             },
         );
-        let gauges = Gauges {
-            waiting: Some(Waiting {
+        let gauges = StepGauges {
+            waiting: Some(WaitingGauge {
                 due: 2,
-                ..Waiting::default()
+                ..WaitingGauge::default()
             }),
             down: Some(0),
             pressure: Some(expected),

@@ -57,7 +57,7 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use http_body_util::BodyExt;
-    use posthaste_console::{Access, Console};
+    use posthaste_console::{ConsoleState, VisitorAccess};
     use posthaste_core::model::KeyDigest;
     use posthaste_local::{EmbeddedStore, LocalOptions};
     use posthaste_system::{SystemClock, SystemEntropy};
@@ -116,7 +116,7 @@ mod tests {
             SystemEntropy,
         )
         .unwrap();
-        let access = Access::new(
+        let access = VisitorAccess::new(
             local.state_store(),
             SystemClock,
             SystemEntropy,
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(operators.sent(&head), expected, "{url} {cookie}");
         };
 
-        let console = posthaste_console::router(access, Console::new(Router::new()));
+        let console = posthaste_console::router(access, ConsoleState::new(Router::new()));
         let request = ::http::Request::get("/console/sign-in").header("host", "h");
         let (visiting, page) = asked(&console, request.body(Body::empty()).unwrap()).await;
         let token = page
@@ -157,7 +157,7 @@ mod tests {
         check("/consoles", &signed_in, false);
         check("/topics/orders/events", &signed_in, false);
 
-        let restarted = Arc::new(Access::new(
+        let restarted = Arc::new(VisitorAccess::new(
             local.state_store(),
             SystemClock,
             SystemEntropy,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::{Counter, CounterFn, Histogram, HistogramFn};
-use posthaste_console::history::{ANSWER_BUCKETS, Answers, Counts, count};
+use posthaste_console::history::{ANSWER_BUCKETS, ResponseTimes, StepCounts, saturated_count};
 
 /// The sums, as they grow.
 #[derive(Debug)]
@@ -91,17 +91,17 @@ impl Totals {
 
 impl Totaled {
     /// What was added since an earlier time.
-    pub fn since(&self, before: &Self) -> Counts {
-        let added = |now: u64, before: u64| count(now.saturating_sub(before));
+    pub fn since(&self, before: &Self) -> StepCounts {
+        let added = |now: u64, before: u64| saturated_count(now.saturating_sub(before));
         let mut answers = [0; ANSWER_BUCKETS];
         for (bucket, answers) in answers.iter_mut().enumerate() {
             *answers = added(self.answers[bucket], before.answers[bucket]);
         }
-        Counts {
+        StepCounts {
             delivered: added(self.delivered, before.delivered),
             failed: added(self.failed, before.failed),
             dead_lettered: added(self.dead_lettered, before.dead_lettered),
-            answers: Answers::from(answers),
+            answers: ResponseTimes::from(answers),
         }
     }
 }
@@ -120,7 +120,7 @@ impl CounterFn for Summed {
 impl HistogramFn for AddedUp {
     fn record(&self, value: f64) {
         self.series.record(value);
-        self.totals.answers[Answers::bucket(value)].fetch_add(1, Ordering::Relaxed);
+        self.totals.answers[ResponseTimes::bucket_index(value)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -154,9 +154,9 @@ mod tests {
             (counts.delivered, counts.failed, counts.dead_lettered),
             (10, 3, 1)
         );
-        let mut answers = Answers::default();
-        (0..5).for_each(|_| answers.note(7.0));
+        let mut answers = ResponseTimes::default();
+        (0..5).for_each(|_| answers.record_duration(7.0));
         assert_eq!(counts.answers, answers);
-        assert_eq!(after.since(&after), Counts::default());
+        assert_eq!(after.since(&after), StepCounts::default());
     }
 }

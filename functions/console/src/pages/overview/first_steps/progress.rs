@@ -7,8 +7,8 @@ use posthaste_core::api::events::RecordPage;
 use posthaste_core::api::{TopicPage, TopicSummary};
 use posthaste_core::model::Timestamp;
 
-use crate::api::{Api, Refusal, Target};
-use crate::recent::Recent;
+use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::recent::RecentHistory;
 
 /// Most topics of a new installation.
 const TOPICS_MAX: usize = 3;
@@ -18,7 +18,7 @@ const NEW_FOR: Duration = Duration::from_hours(7 * 24);
 
 /// The steps that are done.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct SetupProgress {
     /// The topic that the next step is about.
     pub(super) topic: Option<String>,
     pub(super) has_subscription: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 
 /// The most that the delivery log says about a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Logged {
+enum LoggedProgress {
     Nothing,
     Events,
     Deliveries,
@@ -35,16 +35,16 @@ enum Logged {
 
 /// The steps that are done; `None` if there was a delivery, or if the installation is not new.
 /// Where deliveries are known from the history, the API is not asked.
-pub(crate) async fn progress(
-    api: &Api,
-    recent: Option<&Recent>,
+pub(crate) async fn load_progress(
+    api: &ManageApi,
+    recent: Option<&RecentHistory>,
     now: Timestamp,
-) -> Option<Progress> {
+) -> Option<SetupProgress> {
     if recent.is_some_and(|recent| recent.total.counts.delivered > 0) {
         return None;
     }
     let page: TopicPage = api
-        .get(Target::new(&["topics"]).query("limit", Some(TOPICS_MAX)))
+        .get(RequestTarget::new(&["topics"]).query("limit", Some(TOPICS_MAX)))
         .await
         .ok()?;
     if !is_new(&page, now) {
@@ -53,11 +53,11 @@ pub(crate) async fn progress(
     let logged = join_all(
         page.topics
             .iter()
-            .map(|topic| logged(api, topic.name.as_str())),
+            .map(|topic| load_logged(api, topic.name.as_str())),
     )
     .await;
-    let most = logged.into_iter().max().unwrap_or(Logged::Nothing);
-    (most != Logged::Deliveries).then(|| of(&page.topics, most))
+    let most = logged.into_iter().max().unwrap_or(LoggedProgress::Nothing);
+    (most != LoggedProgress::Deliveries).then(|| from_topics(&page.topics, most))
 }
 
 /// Whether all topics are new, and few. The rest of a deleted one is not shown, but a page may end
@@ -70,29 +70,29 @@ fn is_new(page: &TopicPage, now: Timestamp) -> bool {
     are_young && page.unreadable.is_empty() && page.cursor.is_none()
 }
 
-fn of(topics: &[TopicSummary], logged: Logged) -> Progress {
+fn from_topics(topics: &[TopicSummary], logged: LoggedProgress) -> SetupProgress {
     let subscribed = topics.iter().find(|topic| topic.subscription_count > 0);
-    Progress {
+    SetupProgress {
         topic: subscribed
             .or(topics.first())
             .map(|topic| topic.name.to_string()),
         has_subscription: subscribed.is_some(),
-        has_event: logged >= Logged::Events,
+        has_event: logged >= LoggedProgress::Events,
     }
 }
 
-async fn logged(api: &Api, topic: &str) -> Logged {
-    let records = || Target::new(&["topics", topic, "events"]).query("limit", Some(1));
+async fn load_logged(api: &ManageApi, topic: &str) -> LoggedProgress {
+    let records = || RequestTarget::new(&["topics", topic, "events"]).query("limit", Some(1));
     let delivered = api.get(records().query("result", Some("delivered")));
     match join(delivered, api.get(records())).await {
-        (delivered, _) if may_have(&delivered) => Logged::Deliveries,
-        (_, any) if may_have(&any) => Logged::Events,
-        _ => Logged::Nothing,
+        (delivered, _) if may_have(&delivered) => LoggedProgress::Deliveries,
+        (_, any) if may_have(&any) => LoggedProgress::Events,
+        _ => LoggedProgress::Nothing,
     }
 }
 
 /// Whether the log has such a record, as far as it says.
-fn may_have(page: &Result<RecordPage, Refusal>) -> bool {
+fn may_have(page: &Result<RecordPage, ApiRefusal>) -> bool {
     let may_have = |page: &RecordPage| {
         !page.records.is_empty() || page.cursor.is_some() || page.note.is_some()
     };

@@ -10,7 +10,7 @@ use http::Request;
 use http::header::{CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
 use http_body_util::BodyExt;
 use posthaste::serve::history::Ring;
-use posthaste_console::{Access, Console};
+use posthaste_console::{ConsoleState, VisitorAccess};
 use posthaste_core::model::KeyDigest;
 use posthaste_simulation::World;
 use posthaste_testkit::SeededEntropy;
@@ -31,8 +31,8 @@ impl Browser {
         let key = KeyDigest::for_key(ADMIN_KEY);
         let clock = world.clock.clone();
         let entropy = SeededEntropy::new(5);
-        let access = Arc::new(Access::new(world.state(), clock, entropy, key));
-        let console = Console::new(world.api().routes()).with_history(history);
+        let access = Arc::new(VisitorAccess::new(world.state(), clock, entropy, key));
+        let console = ConsoleState::new(world.api().routes()).with_history(history);
         let browser = Self {
             routes: posthaste_console::router(access, console),
             cookies: RefCell::default(),
