@@ -6,5 +6,6 @@ pub mod table;
 
 pub use parse::{LogFormat, PublicUrlError};
 pub use setting::{
-    Choice, Form, Function, Refusal, ServeOption, Setting, Values, Variable, WhenAbsent,
+    ChoiceValue, Function, ServeOption, Setting, SettingRefusal, SettingValues, ValueForm,
+    Variable, WhenAbsent,
 };

@@ -23,7 +23,7 @@ use posthaste_publish::TarpitMode;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::setting::Refusal;
+use crate::setting::SettingRefusal;
 
 /// Shortest and longest name of a bucket, in characters.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>
@@ -45,7 +45,7 @@ pub enum LogFormat {
 /// Error of a text that is not of the form in the setting's row.
 #[derive(Debug, thiserror::Error)]
 #[error("not of the expected form")]
-struct Unexpected;
+struct UnexpectedForm;
 
 /// Error of a text that is no address to listen on.
 #[derive(Debug, thiserror::Error)]
@@ -96,22 +96,22 @@ pub enum PublicUrlError {
 }
 
 /// A value by its own parser.
-pub(crate) fn parsed<T>(text: &str) -> Result<T, Refusal>
+pub(crate) fn parse_value<T>(text: &str) -> Result<T, SettingRefusal>
 where
     T: FromStr,
-    Refusal: From<T::Err>,
+    SettingRefusal: From<T::Err>,
 {
     Ok(text.parse()?)
 }
 
 /// A network, or one address, which is the network of that address alone.
-pub(crate) fn network(text: &str) -> Result<IpNet, Refusal> {
+pub(crate) fn network(text: &str) -> Result<IpNet, SettingRefusal> {
     let address = text.parse::<IpAddr>().map(IpNet::from);
     Ok(address.or_else(|_| text.parse()).map_err(|_| NotANetwork)?)
 }
 
 /// An address and port. A port alone, or with the name `localhost`, is one of IPv4's loopback.
-pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
+pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, SettingRefusal> {
     let port = text
         .strip_prefix("localhost:")
         .unwrap_or(text)
@@ -123,53 +123,53 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
 }
 
 /// Settings in one variable.
-pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
+pub(crate) fn json_settings<T: DeserializeOwned>(text: &str) -> Result<T, SettingRefusal> {
     Ok(read_json(text.as_bytes(), |_| Ok(()))?)
 }
 
 /// The headers that say who sends. The error names the member.
-pub(crate) fn sender_headers(text: &str) -> Result<SenderHeaders, Refusal> {
-    Ok(compile_sender_headers("", &json(text)?)?)
+pub(crate) fn sender_headers(text: &str) -> Result<SenderHeaders, SettingRefusal> {
+    Ok(compile_sender_headers("", &json_settings(text)?)?)
 }
 
-pub(crate) fn otlp_headers(text: &str) -> Result<HeaderMap, Refusal> {
+pub(crate) fn otlp_headers(text: &str) -> Result<HeaderMap, SettingRefusal> {
     Ok(parse_headers(text)?)
 }
 
-pub(crate) fn otlp_resource(text: &str) -> Result<ResourceAttributes, Refusal> {
+pub(crate) fn otlp_resource(text: &str) -> Result<ResourceAttributes, SettingRefusal> {
     Ok(parse_resource(text)?)
 }
 
-pub(crate) fn bucket(text: &str) -> Result<String, Refusal> {
+pub(crate) fn bucket_name(text: &str) -> Result<String, SettingRefusal> {
     let is_name = BUCKET_CHARS.contains(&text.len())
         && text
             .bytes()
             .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'));
-    expected(is_name.then(|| text.to_owned()))
+    or_unexpected(is_name.then(|| text.to_owned()))
 }
 
 /// A queue's URL ends in `/{account}/{name}`. A bare host would look like a queue, and fail at
 /// every call.
-pub(crate) fn queue_url(text: &str) -> Result<String, Refusal> {
+pub(crate) fn queue_url(text: &str) -> Result<String, SettingRefusal> {
     let url = web_url(text)?;
     let has_name = url
         .path_segments()
         .and_then(|mut path| path.next_back())
         .is_some_and(|it| !it.is_empty());
-    expected(has_name.then(|| trim_unseen(text).to_owned()))
+    or_unexpected(has_name.then(|| trim_unseen(text).to_owned()))
 }
 
-pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
+pub(crate) fn web_url(text: &str) -> Result<Url, SettingRefusal> {
     let url = match parse_written(text) {
         Ok(url) => Some(url),
         Err(UrlTextError::NotAUrl(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    expected(url.filter(|url| matches!(url.scheme(), "https" | "http")))
+    or_unexpected(url.filter(|url| matches!(url.scheme(), "https" | "http")))
 }
 
 /// Endpoints can only call a URL of the web.
-pub(crate) fn public_url(text: &str) -> Result<Url, Refusal> {
+pub(crate) fn public_url(text: &str) -> Result<Url, SettingRefusal> {
     let url = parse_written(text).map_err(PublicUrlError::Text)?;
     if !matches!(url.scheme(), "https" | "http") || url.query().or(url.fragment()).is_some() {
         return Err(PublicUrlError::NotOfTheWeb.into());
@@ -177,28 +177,28 @@ pub(crate) fn public_url(text: &str) -> Result<Url, Refusal> {
     Ok(url)
 }
 
-pub(crate) fn key_digest(text: &str) -> Result<KeyDigest, Refusal> {
-    expected(KeyDigest::parse(read_key(text)?))
+pub(crate) fn key_digest(text: &str) -> Result<KeyDigest, SettingRefusal> {
+    or_unexpected(KeyDigest::parse(read_key(text)?))
 }
 
-pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
+pub(crate) fn metrics_namespace(text: &str) -> Result<String, SettingRefusal> {
     let is_name = text.len() <= NAMESPACE_CHARS_MAX
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b".-_/#:".contains(&byte));
-    expected(is_name.then(|| text.to_owned()))
+    or_unexpected(is_name.then(|| text.to_owned()))
 }
 
-pub(crate) fn tarpit(text: &str) -> Result<TarpitMode, Refusal> {
-    named(
+pub(crate) fn tarpit(text: &str) -> Result<TarpitMode, SettingRefusal> {
+    value_named(
         text,
         [("advise", TarpitMode::Advise), ("delay", TarpitMode::Delay)],
     )
 }
 
 /// Whether the queue is read is up to the template.
-pub(crate) fn slow_lane(text: &str) -> Result<SlowLaneMode, Refusal> {
-    named(
+pub(crate) fn slow_lane(text: &str) -> Result<SlowLaneMode, SettingRefusal> {
+    value_named(
         text,
         [
             ("on", SlowLaneMode::On),
@@ -208,12 +208,12 @@ pub(crate) fn slow_lane(text: &str) -> Result<SlowLaneMode, Refusal> {
     )
 }
 
-pub(crate) fn delivery_log_mode(text: &str) -> Result<DeliveryLogMode, Refusal> {
-    expected(DeliveryLogMode::parse(text))
+pub(crate) fn delivery_log_mode(text: &str) -> Result<DeliveryLogMode, SettingRefusal> {
+    or_unexpected(DeliveryLogMode::parse(text))
 }
 
 /// A time for which the delivery log keeps records.
-pub(crate) fn log_retention(text: &str) -> Result<Duration, Refusal> {
+pub(crate) fn log_retention(text: &str) -> Result<Duration, SettingRefusal> {
     let retention = parse_duration(text)?;
     if (LOG_RETENTION_MIN..=LOG_RETENTION_MAX).contains(&retention) {
         Ok(retention)
@@ -223,7 +223,7 @@ pub(crate) fn log_retention(text: &str) -> Result<Duration, Refusal> {
 }
 
 /// A time for which dead letters are kept.
-pub(crate) fn dead_letter_retention(text: &str) -> Result<Duration, Refusal> {
+pub(crate) fn dead_letter_retention(text: &str) -> Result<Duration, SettingRefusal> {
     let retention = parse_duration(text)?;
     if (DEAD_LETTER_RETENTION_MIN..=DEAD_LETTER_RETENTION_MAX).contains(&retention) {
         Ok(retention)
@@ -233,32 +233,32 @@ pub(crate) fn dead_letter_retention(text: &str) -> Result<Duration, Refusal> {
 }
 
 /// A share of a disk, or a number of bytes with its unit.
-pub(crate) fn disk_share(text: &str) -> Result<DiskShare, Refusal> {
+pub(crate) fn disk_share(text: &str) -> Result<DiskShare, SettingRefusal> {
     DiskShare::parse(text, 0).ok_or_else(|| NotADiskShare.into())
 }
 
 /// A number of bytes with its unit.
-pub(crate) fn size(text: &str) -> Result<u64, Refusal> {
+pub(crate) fn size_bytes(text: &str) -> Result<u64, SettingRefusal> {
     parse_size(text).ok_or_else(|| NotASize.into())
 }
 
-pub(crate) fn log_size(text: &str) -> Result<DiskShare, Refusal> {
+pub(crate) fn log_size(text: &str) -> Result<DiskShare, SettingRefusal> {
     DiskShare::parse(text, LOG_BYTES_KEPT).ok_or_else(|| NotALogSize.into())
 }
 
-pub(crate) fn on_off(text: &str) -> Result<bool, Refusal> {
-    named(text, [("on", true), ("off", false)])
+pub(crate) fn on_off(text: &str) -> Result<bool, SettingRefusal> {
+    value_named(text, [("on", true), ("off", false)])
 }
 
-pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {
-    named(
+pub(crate) fn log_format(text: &str) -> Result<LogFormat, SettingRefusal> {
+    value_named(
         text,
         [("json", LogFormat::Json), ("pretty", LogFormat::Pretty)],
     )
 }
 
 /// The defaults of a profile. `off` is no profile: it switches the monitoring off.
-pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> {
+pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, SettingRefusal> {
     let profiles = [
         ("scaled", (PressureProfile::Scaled, true)),
         ("exchange-2013", (PressureProfile::Exchange2013, true)),
@@ -268,7 +268,7 @@ pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> 
         ),
         ("off", (PressureProfile::default(), false)),
     ];
-    let (profile, enable_resource_monitoring) = named(text, profiles)?;
+    let (profile, enable_resource_monitoring) = value_named(text, profiles)?;
     Ok(PressureSettings {
         profile,
         enable_resource_monitoring,
@@ -277,16 +277,16 @@ pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> 
 }
 
 /// The value with this name.
-fn named<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Result<T, Refusal> {
-    expected(
+fn value_named<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Result<T, SettingRefusal> {
+    or_unexpected(
         values
             .into_iter()
             .find_map(|(name, value)| (name == text).then_some(value)),
     )
 }
 
-fn expected<T>(value: Option<T>) -> Result<T, Refusal> {
-    value.ok_or_else(|| Unexpected.into())
+fn or_unexpected<T>(value: Option<T>) -> Result<T, SettingRefusal> {
+    value.ok_or_else(|| UnexpectedForm.into())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 /// Error of a text that a setting does not take.
-pub type Refusal = Box<dyn Error + Send + Sync>;
+pub type SettingRefusal = Box<dyn Error + Send + Sync>;
 
 /// A setting of type `T`, or of several `T` where its form is a list.
 pub struct Setting<T> {
@@ -14,17 +14,20 @@ pub struct Setting<T> {
     pub variable: Option<Variable>,
     /// Reads one value. Each host first checks a number against its bounds, and a choice against
     /// its list.
-    pub parse: fn(&str) -> Result<T, Refusal>,
+    pub parse: fn(&str) -> Result<T, SettingRefusal>,
 }
 
 /// The values that were given, on a command line or in an environment.
-pub trait Values {
+pub trait SettingValues {
     /// The value of a setting, or its default in this place. `None` if it has no value, or is not
     /// offered here. A value that is refused is recorded as an error of its own.
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T>;
 
     /// The values of a setting that is a list, in the same way.
-    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T>;
+    fn get_list<T: Clone + Send + Sync + 'static>(
+        &mut self,
+        setting: &'static Setting<T>,
+    ) -> Vec<T>;
 }
 
 /// An option of `serve`.
@@ -39,7 +42,7 @@ pub struct ServeOption {
     /// Value where neither is given. Help names a default that depends on something else.
     pub default: Option<&'static str>,
     /// Form of its value.
-    pub form: Form,
+    pub form: ValueForm,
     /// Heading in `--help` and on the reference page; `None` for what most servers need.
     pub heading: Option<&'static str>,
     /// Text of `--help`, and of the reference page.
@@ -58,7 +61,7 @@ pub struct Variable {
     /// The value where the variable is empty or absent.
     pub when_absent: WhenAbsent,
     /// Form of its value.
-    pub form: Form,
+    pub form: ValueForm,
     /// Functions that read it.
     pub readers: &'static [Function],
 }
@@ -76,11 +79,11 @@ pub enum WhenAbsent {
 
 /// The form of a value, in the words in which it is asked for.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+pub enum ValueForm {
     /// A whole number, with the least and the greatest.
     Number(i64, i64),
     /// One of these.
-    Choice(&'static [Choice]),
+    Choice(&'static [ChoiceValue]),
     /// A text, as it fits "expected …".
     Text(&'static str),
     /// A text that is never shown.
@@ -98,7 +101,7 @@ pub enum Form {
 
 /// One of the values that may be chosen.
 #[derive(Debug, Clone, Copy)]
-pub struct Choice {
+pub struct ChoiceValue {
     /// The value.
     pub name: &'static str,
     /// The meaning, for `--help`.
@@ -130,7 +133,7 @@ impl ServeOption {
             variable,
             value,
             default: None,
-            form: Form::Text(""),
+            form: ValueForm::Text(""),
             heading: None,
             help,
             more: "",
@@ -144,7 +147,7 @@ impl ServeOption {
         }
     }
 
-    pub(crate) const fn form(self, form: Form) -> Self {
+    pub(crate) const fn form(self, form: ValueForm) -> Self {
         Self { form, ..self }
     }
 
@@ -162,7 +165,11 @@ impl ServeOption {
 
 impl Variable {
     /// A variable that must be given, and that no parameter sets.
-    pub(crate) const fn new(name: &'static str, form: Form, readers: &'static [Function]) -> Self {
+    pub(crate) const fn new(
+        name: &'static str,
+        form: ValueForm,
+        readers: &'static [Function],
+    ) -> Self {
         Self {
             name,
             parameter: None,
@@ -194,9 +201,9 @@ impl Variable {
     }
 }
 
-impl Form {
+impl ValueForm {
     /// Words for a value of this form, as they fit "expected …".
-    pub fn expected(&self) -> String {
+    pub fn expected_text(&self) -> String {
         match self {
             Self::Number(least, greatest) => format!("a whole number from {least} to {greatest}"),
             Self::Choice(choices) => {
@@ -251,19 +258,21 @@ mod tests {
 
     #[test]
     fn each_form_is_asked_for_in_words() {
-        const fn choice(name: &'static str) -> Choice {
-            Choice { name, help: "" }
+        const fn choice(name: &'static str) -> ChoiceValue {
+            ChoiceValue { name, help: "" }
         }
-        let check = |form: Form, expected: &str| assert_eq!(form.expected(), expected);
-        check(Form::Number(0, 300), "a whole number from 0 to 300");
+        let check = |form: ValueForm, expected: &str| assert_eq!(form.expected_text(), expected);
+        check(ValueForm::Number(0, 300), "a whole number from 0 to 300");
         check(
-            Form::Choice(const { &[choice("advise"), choice("delay")] }),
+            ValueForm::Choice(const { &[choice("advise"), choice("delay")] }),
             "advise or delay",
         );
         check(
-            Form::Choice(const { &[choice("stack"), choice("topic"), choice("subscription")] }),
+            ValueForm::Choice(
+                const { &[choice("stack"), choice("topic"), choice("subscription")] },
+            ),
             "stack, topic or subscription",
         );
-        check(Form::Secret("the digest"), "the digest");
+        check(ValueForm::Secret("the digest"), "the digest");
     }
 }

@@ -28,58 +28,61 @@ use posthaste_wake::WakeSettings;
 use tracing::level_filters::LevelFilter;
 use url::Url;
 
-use crate::parse::{self, LogFormat, parsed};
+use crate::parse::{self, LogFormat, parse_value};
 use crate::setting::Function::{Deadletter, Deliver, Manage, Monitor, Publish, Record, Wake};
-use crate::setting::{Choice, Form, Function, ServeOption, Setting, Values, Variable};
+use crate::setting::{
+    ChoiceValue, Function, ServeOption, Setting, SettingValues, ValueForm, Variable,
+};
 
 /// Looks at every setting of the table, in its order.
-pub trait Visitor {
+pub trait SettingVisitor {
     /// Looks at one setting.
     fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>);
 }
 
 /// The bounds of a number of 16 bits that is not zero.
-const COUNT: Form = Form::Number(1, u16::MAX as i64);
+const COUNT: ValueForm = ValueForm::Number(1, u16::MAX as i64);
 
 /// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A
 /// request takes one, or two while it tries a second address of its endpoint; 128 are kept for idle
 /// connections. The rest is for the payloads that are read, the topics that are looked up (32
 /// each), the queue and the process itself. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
-const LAMBDA_REQUESTS: Form = Form::Number(1, 400);
+const LAMBDA_REQUESTS: ValueForm = ValueForm::Number(1, 400);
 
 /// An invocation has at most 1,000 requests under way, so that this bound never allows one more.
-const LAMBDA_WAITING: Form = Form::Number(1, 1000);
+const LAMBDA_WAITING: ValueForm = ValueForm::Number(1, 1000);
 
 /// At most five minutes, because a deleted key still opens its topic until then.
-const MAX_AGE_SECS: Form = Form::Number(0, 300);
+const MAX_AGE_SECS: ValueForm = ValueForm::Number(0, 300);
 
 /// The sizes of a batch that an event source mapping takes.
 /// <https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html>
-const BATCH_SIZE: Form = Form::Number(1, 10_000);
+const BATCH_SIZE: ValueForm = ValueForm::Number(1, 10_000);
 
 /// The seconds after which a request is late. A request takes at most a minute.
-const SLOW_AFTER_SECS: Form = Form::Number(1, 30);
+const SLOW_AFTER_SECS: ValueForm = ValueForm::Number(1, 30);
 
 /// Most messages of an invocation that works on slow deliveries, as template.yaml has it.
 const SLOW_BATCH_SIZE: u64 = 100;
 
 /// The schedule starts monitor once a minute.
-const INTERVAL_SECS: Form = Form::Number(1, 60);
+const INTERVAL_SECS: ValueForm = ValueForm::Number(1, 60);
 
-const NETWORKS: Form =
-    Form::List("networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas");
-const QUEUE_URL: Form = Form::Text("the URL of a queue");
-const BUCKET: Form = Form::Text("the name of a bucket");
-const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
-const KEY_DIGEST: Form =
-    Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
-const ADMIN_KEY_FORM: Form =
-    Form::Secret("the admin key, 16 or more visible ASCII characters or spaces between them");
-const OTLP_HEADERS_FORM: Form = Form::Secret("name=value with commas in between");
-const OTLP_RESOURCE_FORM: Form = Form::Text("name=value with commas in between");
-const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
+const NETWORKS: ValueForm =
+    ValueForm::List("networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas");
+const QUEUE_URL: ValueForm = ValueForm::Text("the URL of a queue");
+const BUCKET: ValueForm = ValueForm::Text("the name of a bucket");
+const WEB_URL: ValueForm = ValueForm::Text("a URL that begins with https:// or http://");
+const KEY_DIGEST: ValueForm =
+    ValueForm::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
+const ADMIN_KEY_FORM: ValueForm =
+    ValueForm::Secret("the admin key, 16 or more visible ASCII characters or spaces between them");
+const OTLP_HEADERS_FORM: ValueForm = ValueForm::Secret("name=value with commas in between");
+const OTLP_RESOURCE_FORM: ValueForm = ValueForm::Text("name=value with commas in between");
+const NAMESPACE: ValueForm =
+    ValueForm::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
-const PRESSURE_PROFILES: Form = Form::Choice(&[
+const PRESSURE_PROFILES: ValueForm = ValueForm::Choice(&[
     choice(
         "scaled",
         "The queue's length counts only while it drains slowly",
@@ -91,11 +94,11 @@ const PRESSURE_PROFILES: Form = Form::Choice(&[
     ),
     choice("off", "Nothing is measured, and no producer is slowed"),
 ]);
-const LOG_FORMATS: Form = Form::Choice(&[
+const LOG_FORMATS: ValueForm = ValueForm::Choice(&[
     choice("json", "One JSON object per line"),
     choice("pretty", "For people"),
 ]);
-const LOG_LEVELS: Form = Form::Choice(&[
+const LOG_LEVELS: ValueForm = ValueForm::Choice(&[
     choice("off", ""),
     choice("error", ""),
     choice("warn", ""),
@@ -103,7 +106,7 @@ const LOG_LEVELS: Form = Form::Choice(&[
     choice("debug", ""),
     choice("trace", ""),
 ]);
-const DELIVERY_LOG_MODES: Form = Form::Choice(&[
+const DELIVERY_LOG_MODES: ValueForm = ValueForm::Choice(&[
     choice("off", "Nothing"),
     choice("attempts", "Attempts and their answers, without payloads"),
     choice(
@@ -111,7 +114,7 @@ const DELIVERY_LOG_MODES: Form = Form::Choice(&[
         "Also the payload of each event, so that it can be sent again",
     ),
 ]);
-const SLOW_LANES: Form = Form::Choice(&[
+const SLOW_LANES: ValueForm = ValueForm::Choice(&[
     choice("on", "Deliveries to slow targets have a queue of their own"),
     choice(
         "drain",
@@ -119,14 +122,14 @@ const SLOW_LANES: Form = Form::Choice(&[
     ),
     choice("off", "The same, and the queue is not read"),
 ]);
-const ON_OFF: Form = Form::Choice(&[choice("on", ""), choice("off", "")]);
-const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
-const METRICS_PER: Form = Form::Choice(&[
+const ON_OFF: ValueForm = ValueForm::Choice(&[choice("on", ""), choice("off", "")]);
+const TARPITS: ValueForm = ValueForm::Choice(&[choice("advise", ""), choice("delay", "")]);
+const METRICS_PER: ValueForm = ValueForm::Choice(&[
     choice("stack", ""),
     choice("topic", ""),
     choice("subscription", ""),
 ]);
-const SERIES_PER: Form = Form::Choice(&[
+const SERIES_PER: ValueForm = ValueForm::Choice(&[
     choice("total", "Neither topics nor subscriptions"),
     choice("topic", "Every topic"),
     choice("subscription", "Every subscription"),
@@ -140,8 +143,8 @@ const METRICS_HEADING: &str = "Metrics";
 const TRACES: &str = "Traces";
 const THE_LOG: &str = "Log";
 
-const fn choice(name: &'static str, help: &'static str) -> Choice {
-    Choice { name, help }
+const fn choice(name: &'static str, help: &'static str) -> ChoiceValue {
+    ChoiceValue { name, help }
 }
 
 /// Makes each row a `static`, and the function that visits all of them.
@@ -176,17 +179,17 @@ table! {
             "An address of its own for /metrics, which asks for no key. No other address has them then \
              [default: those of --listen and --manage-listen].")),
         None;
-    TLS_CERT: PathBuf = parsed,
+    TLS_CERT: PathBuf = parse_value,
         Some(ServeOption::new("tls-cert", "POSTHASTE_TLS_CERT", "FILE",
             "A file with the server's certificate and its chain, in PEM. With it, and with --tls-key, all \
              addresses speak TLS. Both files are read again when they change.")
-            .form(Form::File)
+            .form(ValueForm::File)
             .more("The server's own certificate comes first.")),
         None;
-    TLS_KEY: PathBuf = parsed,
+    TLS_KEY: PathBuf = parse_value,
         Some(ServeOption::new("tls-key", "POSTHASTE_TLS_KEY", "FILE",
             "A file with the private key of that certificate, in PEM and without a passphrase.")
-            .form(Form::File)),
+            .form(ValueForm::File)),
         None;
     ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
         Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
@@ -201,10 +204,10 @@ table! {
             "Whether there are pages for operators at /console. They ask for the admin key.")
             .form(ON_OFF).default("on")),
         Some(Variable::new("CONSOLE", ON_OFF, &[Manage]).default("on").parameter("Console"));
-    CONFIG: PathBuf = parsed,
+    CONFIG: PathBuf = parse_value,
         Some(ServeOption::new("config", "POSTHASTE_CONFIG", "FILE",
             "A YAML file to apply at the start, as `apply -f` does. May be given more than once.")
-            .form(Form::Files)),
+            .form(ValueForm::Files)),
         None;
     ALLOW_ENDPOINTS: IpNet = parse::network,
         Some(ServeOption::new("allow-endpoints", "ALLOW_ENDPOINTS", "CIDR",
@@ -225,7 +228,7 @@ table! {
         Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
             "The topic that gets notices about the whole server: the back pressure changed, or a link is \
              down or up again.")),
-        Some(Variable::new("NOTICES_TOPIC", Form::Text("the name of a topic"), &[Wake, Monitor])
+        Some(Variable::new("NOTICES_TOPIC", ValueForm::Text("the name of a topic"), &[Wake, Monitor])
             .optional().parameter("NoticesTopic"));
     SHUTDOWN_DELAY: Duration = |text| Ok(parse_duration(text)?),
         Some(ServeOption::new("shutdown-delay", "POSTHASTE_SHUTDOWN_DELAY", "DURATION",
@@ -239,14 +242,14 @@ table! {
              under way. A second signal ends the server at once.")
             .default("PT60S")),
         None;
-    REQUESTS_PER_LINK_START: u16 = parsed,
+    REQUESTS_PER_LINK_START: u16 = parse_value,
         Some(ServeOption::new("requests-per-link-start", "POSTHASTE_REQUESTS_PER_LINK_START", "NUMBER",
             "Requests that one subscription has open at once while few wait for it.")
             .under(DELIVERY)
             .form(COUNT).default("10").more("Not more than the most.")),
         Some(Variable::new("REQUESTS_PER_LINK_START", LAMBDA_REQUESTS, &[Deliver])
             .default("10").parameter("RequestsPerLinkStart"));
-    WAITING_PER_CONNECTION: u16 = parsed,
+    WAITING_PER_CONNECTION: u16 = parse_value,
         Some(ServeOption::new("waiting-per-connection", "POSTHASTE_WAITING_PER_CONNECTION", "NUMBER",
             "For every NUMBER of requests that wait for one subscription, it has one more open at once, up to \
              three quarters of the most.")
@@ -254,7 +257,7 @@ table! {
             .form(COUNT).default("20")),
         Some(Variable::new("WAITING_PER_CONNECTION", LAMBDA_WAITING, &[Deliver])
             .default("20").parameter("WaitingPerConnection"));
-    REQUESTS_PER_LINK_MAX: u16 = parsed,
+    REQUESTS_PER_LINK_MAX: u16 = parse_value,
         Some(ServeOption::new("requests-per-link-max", "POSTHASTE_REQUESTS_PER_LINK_MAX", "NUMBER",
             "Most requests that are open at once to one scheme, host and port, however many wait.")
             .under(DELIVERY)
@@ -262,26 +265,26 @@ table! {
             .more("A quarter of them is kept for subscriptions that have none open.")),
         Some(Variable::new("REQUESTS_PER_LINK_MAX", LAMBDA_REQUESTS, &[Deliver])
             .default("64").parameter("RequestsPerLinkMax"));
-    LINK_SETTINGS_FILE: PathBuf = parsed,
+    LINK_SETTINGS_FILE: PathBuf = parse_value,
         Some(ServeOption::new("link-settings", "POSTHASTE_LINK_SETTINGS", "FILE",
             "A YAML file with settings of failing endpoints. docs/src/reference/link-settings.md lists \
              its keys.")
             .under(DELIVERY)
-            .form(Form::File)),
+            .form(ValueForm::File)),
         None;
-    EXTRA_CA: PathBuf = parsed,
+    EXTRA_CA: PathBuf = parse_value,
         Some(ServeOption::new("extra-ca", "POSTHASTE_EXTRA_CA", "FILE",
             "A file with root certificates for endpoints, beside those of the system: PEM, or one in DER. It is \
              read whole or refused.")
             .under(DELIVERY)
-            .form(Form::File)),
+            .form(ValueForm::File)),
         None;
     DNS_SERVER: SocketAddr = |text| Ok(parse_dns_server(text)?),
         Some(ServeOption::new("dns-server", "POSTHASTE_DNS_SERVER", "ADDRESS",
             "The only name server for endpoints' host names, such as 10.0.0.2:53. The hosts file is not read \
              then [default: as the system does].")
             .under(DELIVERY)),
-        Some(Variable::new("DNS_SERVER", Form::Text("an address and port such as 10.0.0.2:53"),
+        Some(Variable::new("DNS_SERVER", ValueForm::Text("an address and port such as 10.0.0.2:53"),
             &[Deliver, Manage])
             .optional().parameter("DnsServer"));
     WEBHOOK_ORIGIN: HeaderValue = |text| Ok(origin::parse(text)?),
@@ -289,7 +292,7 @@ table! {
             "The host name that requests to endpoints carry as `WebHook-Request-Origin`, and to which \
              endpoints consent [default: the public URL's, else posthaste].")
             .under(DELIVERY)),
-        Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
+        Some(Variable::new("WEBHOOK_ORIGIN", ValueForm::Text("a host name such as hooks.example.com"),
             &[Deliver, Manage])
             .optional().parameter("WebhookOrigin"));
     SENDER_HEADERS: SenderHeaders = parse::sender_headers,
@@ -297,7 +300,7 @@ table! {
             "Which headers of requests say who sends them, and by which names, such as \
              {\"prefix\":\"acme\",\"omit\":[\"eventGrid\"]}. A topic may have its own [default: all of them].")
             .under(DELIVERY)),
-        Some(Variable::new("SENDER_HEADERS", Form::Json, &[Deliver, Manage])
+        Some(Variable::new("SENDER_HEADERS", ValueForm::Json, &[Deliver, Manage])
             .optional().parameter("SenderHeaders"));
     DEAD_LETTER_RETENTION: Duration = parse::dead_letter_retention,
         Some(ServeOption::new("dead-letter-retention", "POSTHASTE_DEAD_LETTER_RETENTION", "DURATION",
@@ -336,26 +339,26 @@ table! {
             .form(PRESSURE_PROFILES).default("scaled")),
         Some(Variable::new("PRESSURE_PROFILE", PRESSURE_PROFILES, &[Monitor])
             .default("scaled").parameter("PressureProfile"));
-    PRESSURE_SETTINGS_FILE: PathBuf = parsed,
+    PRESSURE_SETTINGS_FILE: PathBuf = parse_value,
         Some(ServeOption::new("pressure-settings", "POSTHASTE_PRESSURE_SETTINGS", "FILE",
             "A YAML file with settings of back pressure under Exchange's names, over the profile's \
              defaults. docs/src/reference/pressure-settings.md lists its keys.")
             .under(BACK_PRESSURE)
-            .form(Form::File)),
+            .form(ValueForm::File)),
         None;
-    SUBSCRIPTION_DISK_PERCENT: u64 = parsed,
+    SUBSCRIPTION_DISK_PERCENT: u64 = parse_value,
         Some(ServeOption::new("subscription-disk-percent", "POSTHASTE_SUBSCRIPTION_DISK_PERCENT", "PERCENT",
             "The share of the free disk above which the waiting messages of one subscription slow its \
              topic's producers, however well the topic's other subscriptions are.")
             .under(BACK_PRESSURE)
-            .form(Form::Number(1, 100)).default("10")),
+            .form(ValueForm::Number(1, 100)).default("10")),
         None;
-    CONNECTIONS_MAX: u32 = parsed,
+    CONNECTIONS_MAX: u32 = parse_value,
         Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
             "Most requests that are answered at once. Beyond them health, metrics and requests with the \
              admin key are still answered, and all others get 503.")
             .under(CONNECTIONS)
-            .form(Form::Number(1, u32::MAX as i64)).default("4096")
+            .form(ValueForm::Number(1, u32::MAX as i64)).default("4096")
             .more("Fewer where the limit of open files is low: a quarter of it and 64 are kept free.")),
         None;
     TRUSTED_PROXIES: IpNet = parse::network,
@@ -366,7 +369,7 @@ table! {
             .under(CONNECTIONS)
             .form(NETWORKS).more("These few are 64.")),
         None;
-    METRICS_BY: String = parsed,
+    METRICS_BY: String = parse_value,
         Some(ServeOption::new("metrics-by", "POSTHASTE_METRICS_BY", "CHOICE",
             "How finely `/metrics` tells events apart [default: by topic while there are up to 200; of more, \
              100 keep series of their own].")
@@ -397,13 +400,13 @@ table! {
             .under(TRACES)),
         Some(Variable::new("OTEL_RESOURCE_ATTRIBUTES", OTLP_RESOURCE_FORM, &Function::ALL).optional()
             .parameter("OtlpResource"));
-    TRACE_RATIO: SampleRatio = parsed,
+    TRACE_RATIO: SampleRatio = parse_value,
         Some(ServeOption::new("trace-ratio", "OTEL_TRACES_SAMPLER_ARG", "SHARE",
             "The share of the events without a `traceparent` that are traced, from 0 to 1. The others say it \
              themselves.")
             .under(TRACES)
             .default("1")),
-        Some(Variable::new("OTEL_TRACES_SAMPLER_ARG", Form::Text("a number from 0 to 1"), &Function::ALL)
+        Some(Variable::new("OTEL_TRACES_SAMPLER_ARG", ValueForm::Text("a number from 0 to 1"), &Function::ALL)
             .default("1").parameter("TraceRatio"));
     TRACE_ENDPOINTS: bool = parse::on_off,
         Some(ServeOption::new("trace-endpoints", "POSTHASTE_TRACE_ENDPOINTS", "CHOICE",
@@ -420,7 +423,7 @@ table! {
             .form(LOG_FORMATS)
             .more("A line that cannot be written is lost and counted (`posthaste_log_lines_lost_total`).")),
         None;
-    LOG_FILTER: String = parsed,
+    LOG_FILTER: String = parse_value,
         Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
             "What is logged, such as `debug` or `info,posthaste_deliver=debug`.")
             .under(THE_LOG)
@@ -429,14 +432,14 @@ table! {
 
     ADMIN_KEY_SHA256: KeyDigest = parse::key_digest, None,
         Some(Variable::new("ADMIN_KEY_SHA256", KEY_DIGEST, &[Manage]).parameter("AdminKeySha256"));
-    STATE_BUCKET: String = parse::bucket, None,
+    STATE_BUCKET: String = parse::bucket_name, None,
         Some(Variable::new("STATE_BUCKET", BUCKET, &Function::ALL));
-    DEAD_LETTER_BUCKET: String = parse::bucket, None,
+    DEAD_LETTER_BUCKET: String = parse::bucket_name, None,
         Some(Variable::new("DEAD_LETTER_BUCKET", BUCKET, &[Wake, Deadletter, Manage]));
-    LOG_BUCKET: String = parse::bucket, None,
+    LOG_BUCKET: String = parse::bucket_name, None,
         Some(Variable::new("LOG_BUCKET", BUCKET, &[Wake, Manage, Record]));
-    STACK_ID: String = parsed, None,
-        Some(Variable::new("STACK_ID", Form::Text("the id of a stack"), &[Monitor]).optional());
+    STACK_ID: String = parse_value, None,
+        Some(Variable::new("STACK_ID", ValueForm::Text("the id of a stack"), &[Monitor]).optional());
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
             &[Publish, Deliver, Wake, Deadletter, Monitor, Manage, Record]));
@@ -455,51 +458,51 @@ table! {
         Some(Variable::new("MANAGE_URL", WEB_URL, &[Manage]).optional().parameter("ManagePublicUrl"));
     DASHBOARD_URL: Url = parse::web_url, None,
         Some(Variable::new("DASHBOARD_URL", WEB_URL, &[Manage]).optional());
-    REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
+    REGISTRY_MAX_AGE_SECONDS: u16 = parse_value, None,
         Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
             .default("5").parameter("RegistryMaxAge"));
-    DISABLED_KEPT_BYTES_MAX: u64 = parse::size, None,
-        Some(Variable::new("DISABLED_KEPT_BYTES_MAX", Form::Text("a size such as 20GB"), &[Deadletter])
+    DISABLED_KEPT_BYTES_MAX: u64 = parse::size_bytes, None,
+        Some(Variable::new("DISABLED_KEPT_BYTES_MAX", ValueForm::Text("a size such as 20GB"), &[Deadletter])
             .default("100GB").parameter("DisabledKeptMax"));
-    DELIVERY_LOG_RETENTION_DAYS: u16 = parsed, None,
-        Some(Variable::new("DELIVERY_LOG_RETENTION_DAYS", Form::Number(1, 3650), &[Manage])
+    DELIVERY_LOG_RETENTION_DAYS: u16 = parse_value, None,
+        Some(Variable::new("DELIVERY_LOG_RETENTION_DAYS", ValueForm::Number(1, 3650), &[Manage])
             .default("7").parameter("DeliveryLogRetentionDays"));
-    DELIVER_BATCH_SIZE: u16 = parsed, None,
+    DELIVER_BATCH_SIZE: u16 = parse_value, None,
         Some(Variable::new("DELIVER_BATCH_SIZE", BATCH_SIZE, &Function::ALL).default("10")
             .parameter("DeliverBatchSize"));
-    REQUESTS_MAX: u16 = parsed, None,
+    REQUESTS_MAX: u16 = parse_value, None,
         Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256")
             .parameter("RequestsMax"));
-    LINK_SETTINGS: LinkSettings = parse::json, None,
-        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage, Record]).optional()
+    LINK_SETTINGS: LinkSettings = parse::json_settings, None,
+        Some(Variable::new("LINK_SETTINGS", ValueForm::Json, &[Deliver, Wake, Manage, Record]).optional()
             .parameter("LinkSettings"));
-    PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
-        Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).optional()
+    PRESSURE_SETTINGS: ExchangeSettings = parse::json_settings, None,
+        Some(Variable::new("PRESSURE_SETTINGS", ValueForm::Json, &[Monitor]).optional()
             .parameter("PressureSettings"));
     DELIVER_SLOW: SlowLaneMode = parse::slow_lane, None,
         Some(Variable::new("DELIVER_SLOW", SLOW_LANES, &[Deliver]).default("on").parameter("DeliverSlow"));
-    SLOW_AFTER_SECONDS: u16 = parsed, None,
+    SLOW_AFTER_SECONDS: u16 = parse_value, None,
         Some(Variable::new("SLOW_AFTER_SECONDS", SLOW_AFTER_SECS, &[Deliver])
             .default("2").parameter("SlowAfter"));
-    DELIVER_SLOW_MAXIMUM_CONCURRENCY: u16 = parsed, None,
-        Some(Variable::new("DELIVER_SLOW_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
+    DELIVER_SLOW_MAXIMUM_CONCURRENCY: u16 = parse_value, None,
+        Some(Variable::new("DELIVER_SLOW_MAXIMUM_CONCURRENCY", ValueForm::Number(2, 1000), &[Monitor])
             .default("10"));
-    DELIVER_MAXIMUM_CONCURRENCY: u16 = parsed, None,
-        Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
+    DELIVER_MAXIMUM_CONCURRENCY: u16 = parse_value, None,
+        Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", ValueForm::Number(2, 1000), &[Monitor])
             .default("50").parameter("DeliverMaximumConcurrency"));
-    PRESSURE_INTERVAL_SECONDS: u16 = parsed, None,
+    PRESSURE_INTERVAL_SECONDS: u16 = parse_value, None,
         Some(Variable::new("PRESSURE_INTERVAL_SECONDS", INTERVAL_SECS, &[Monitor])
             .optional().parameter("PressureInterval"));
     TARPIT: TarpitMode = parse::tarpit, None,
         Some(Variable::new("TARPIT", TARPITS, &[Publish]).default("advise").parameter("Tarpit"));
-    LOG_LEVEL: LevelFilter = parsed, None,
+    LOG_LEVEL: LevelFilter = parse_value, None,
         Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));
-    METRICS_NAMESPACE: String = parse::namespace, None,
+    METRICS_NAMESPACE: String = parse::metrics_namespace, None,
         Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
 }
 
 /// The settings of publish: `base`, changed by what is given.
-pub fn publish_settings(values: &mut impl Values, base: PublishSettings) -> PublishSettings {
+pub fn publish_settings(values: &mut impl SettingValues, base: PublishSettings) -> PublishSettings {
     PublishSettings {
         tarpit: values.get(&TARPIT).unwrap_or(base.tarpit),
         delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
@@ -508,7 +511,7 @@ pub fn publish_settings(values: &mut impl Values, base: PublishSettings) -> Publ
 }
 
 /// The settings of deliver: `base`, changed by what is given.
-pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> DeliverSettings {
+pub fn deliver_settings(values: &mut impl SettingValues, base: DeliverSettings) -> DeliverSettings {
     let mut number = |setting, default| values.get(setting).map_or(default, usize::from);
     DeliverSettings {
         requests_max: number(&REQUESTS_MAX, base.requests_max),
@@ -527,7 +530,7 @@ pub fn deliver_settings(values: &mut impl Values, base: DeliverSettings) -> Deli
 }
 
 /// The settings of record: `base`, changed by what is given.
-pub fn record_settings(values: &mut impl Values, base: RecordSettings) -> RecordSettings {
+pub fn record_settings(values: &mut impl SettingValues, base: RecordSettings) -> RecordSettings {
     RecordSettings {
         retention: values.get(&DELIVERY_LOG_RETENTION).or(base.retention),
         size_max: values.get(&DELIVERY_LOG_MAX).or(base.size_max),
@@ -536,7 +539,7 @@ pub fn record_settings(values: &mut impl Values, base: RecordSettings) -> Record
 }
 
 /// The settings of wake.
-pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
+pub fn wake_settings(values: &mut impl SettingValues) -> WakeSettings {
     WakeSettings {
         notices_topic: values.get(&NOTICES_TOPIC),
         dead_letter_retention: values.get(&DEAD_LETTER_RETENTION),
@@ -544,7 +547,10 @@ pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
 }
 
 /// The settings of monitor, with those of back pressure, which each host reads in its own way.
-pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) -> MonitorSettings {
+pub fn monitor_settings(
+    values: &mut impl SettingValues,
+    pressure: PressureSettings,
+) -> MonitorSettings {
     let subscription_disk_percent = values
         .get(&SUBSCRIPTION_DISK_PERCENT)
         .unwrap_or(pressure.subscription_disk_percent);
@@ -568,7 +574,7 @@ pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) ->
 }
 
 /// The settings of manage: `base`, changed by what is given.
-pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> ManageSettings {
+pub fn manage_settings(values: &mut impl SettingValues, base: ManageSettings) -> ManageSettings {
     ManageSettings {
         publish_url: values.get(&PUBLISH_URL),
         // Each host has a setting of its own for the public URL.
@@ -580,7 +586,7 @@ pub fn manage_settings(values: &mut impl Values, base: ManageSettings) -> Manage
 }
 
 /// What manage knows about the delivery log. On AWS the days are those of the bucket's lifecycle.
-fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
+fn log_settings(values: &mut impl SettingValues, base: &LogSettings) -> LogSettings {
     let days = values.get(&DELIVERY_LOG_RETENTION_DAYS);
     LogSettings {
         mode: values.get(&DELIVERY_LOG).unwrap_or(base.mode),
@@ -592,7 +598,7 @@ fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
 }
 
 /// The way of traces and metrics to a collector; `None` without one.
-pub fn export_settings(values: &mut impl Values) -> Option<ExportSettings> {
+pub fn export_settings(values: &mut impl SettingValues) -> Option<ExportSettings> {
     // All of them are looked at, so that one that is wrong is refused in any case.
     let endpoint = values.get(&OTLP_ENDPOINT);
     let headers = values.get(&OTLP_HEADERS).unwrap_or_default();
@@ -611,10 +617,10 @@ pub fn export_settings(values: &mut impl Values) -> Option<ExportSettings> {
 }
 
 /// The settings of the webhook client: `base`, changed by what is given.
-pub fn client_settings(values: &mut impl Values, base: ClientSettings) -> ClientSettings {
+pub fn client_settings(values: &mut impl SettingValues, base: ClientSettings) -> ClientSettings {
     ClientSettings {
         addresses: AddressPolicy {
-            allowed: values.list(&ALLOW_ENDPOINTS),
+            allowed: values.get_list(&ALLOW_ENDPOINTS),
             ..base.addresses
         },
         extra_root_file: values.get(&EXTRA_CA),

@@ -14,8 +14,8 @@ use posthaste_lambda::environment::{
     DeadLetterEnvironment, DeliverEnvironment, Environment, EnvironmentError, ManageEnvironment,
     MonitorEnvironment, PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
-use posthaste_settings::table::{self, Visitor};
-use posthaste_settings::{Form, Setting, WhenAbsent};
+use posthaste_settings::table::{self, SettingVisitor};
+use posthaste_settings::{Setting, ValueForm, WhenAbsent};
 use serde_json::Value;
 
 /// A function in the code.
@@ -29,12 +29,12 @@ struct Function {
 #[derive(Debug, Default)]
 struct Numbers(BTreeSet<String>);
 
-impl Visitor for Numbers {
+impl SettingVisitor for Numbers {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let numbers = setting.variable.iter().filter(|variable| {
             matches!(
                 (variable.form, variable.when_absent),
-                (Form::Number(..), WhenAbsent::Default(_))
+                (ValueForm::Number(..), WhenAbsent::Default(_))
             )
         });
         self.0

@@ -11,7 +11,7 @@ use posthaste_http::ClientSettings;
 use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
 use posthaste_publish::PublishSettings;
-use posthaste_settings::Values;
+use posthaste_settings::SettingValues;
 use posthaste_settings::table::{
     self, client_settings, deliver_settings, manage_settings, monitor_settings, publish_settings,
     wake_settings,

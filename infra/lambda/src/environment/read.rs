@@ -6,7 +6,7 @@ use std::env;
 
 use posthaste_aws::telemetry::{MetricsBy, TelemetrySettings};
 use posthaste_core::trace::collector::ExportSettings;
-use posthaste_settings::{Values, table};
+use posthaste_settings::{SettingValues, table};
 use tracing::level_filters::LevelFilter;
 
 use super::variables::{EnvironmentError, Variables};

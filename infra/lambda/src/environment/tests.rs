@@ -13,7 +13,7 @@ use posthaste_deliver::DeliverSettings;
 use posthaste_publish::TarpitMode;
 use tracing::level_filters::LevelFilter;
 
-use posthaste_settings::table::{self, Visitor};
+use posthaste_settings::table::{self, SettingVisitor};
 use posthaste_settings::{Function, Setting, WhenAbsent};
 
 use super::*;
@@ -76,7 +76,7 @@ fn refused<E: Environment>(name: &str, value: &str) -> String {
 #[derive(Default)]
 struct Table(Vec<(&'static str, &'static [Function], bool)>);
 
-impl Visitor for Table {
+impl SettingVisitor for Table {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let variable = setting.variable.as_ref();
         self.0

@@ -5,7 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_settings::{Form, Refusal, Setting, Values, Variable, WhenAbsent, table};
+use posthaste_settings::{
+    Setting, SettingRefusal, SettingValues, ValueForm, Variable, WhenAbsent, table,
+};
 
 /// Error of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +61,7 @@ pub struct Variables<'a> {
     problems: Vec<VariableError>,
 }
 
-impl Values for Variables<'_> {
+impl SettingValues for Variables<'_> {
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
         let variable = setting.variable.as_ref()?;
         let text = self.text(variable)?;
@@ -69,7 +71,10 @@ impl Values for Variables<'_> {
             .ok()
     }
 
-    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
+    fn get_list<T: Clone + Send + Sync + 'static>(
+        &mut self,
+        setting: &'static Setting<T>,
+    ) -> Vec<T> {
         let Some(variable) = &setting.variable else {
             return Vec::new();
         };
@@ -150,7 +155,7 @@ impl<'a> Variables<'a> {
             (None, WhenAbsent::Default(text)) => Some(text.to_owned()),
             (None, WhenAbsent::Nothing) => None,
             (None, WhenAbsent::Refuse) => {
-                let expected = variable.form.expected();
+                let expected = variable.form.expected_text();
                 self.problems.push(VariableError::NotSet {
                     name: variable.name,
                     expected,
@@ -162,12 +167,16 @@ impl<'a> Variables<'a> {
 }
 
 /// The value of a text; `None` as the error of a text that is not of the variable's form.
-fn parse<T>(setting: &Setting<T>, variable: &Variable, text: &str) -> Result<T, Option<Refusal>> {
+fn parse<T>(
+    setting: &Setting<T>,
+    variable: &Variable,
+    text: &str,
+) -> Result<T, Option<SettingRefusal>> {
     let is_of_form = match variable.form {
-        Form::Number(least, greatest) => text
+        ValueForm::Number(least, greatest) => text
             .parse()
             .is_ok_and(|number: i64| (least..=greatest).contains(&number)),
-        Form::Choice(choices) => choices.iter().any(|choice| choice.name == text),
+        ValueForm::Choice(choices) => choices.iter().any(|choice| choice.name == text),
         _ => true,
     };
     if is_of_form {
@@ -177,12 +186,12 @@ fn parse<T>(setting: &Setting<T>, variable: &Variable, text: &str) -> Result<T, 
     }
 }
 
-fn problem(variable: &Variable, value: String, error: Option<Refusal>) -> VariableError {
+fn problem(variable: &Variable, value: String, error: Option<SettingRefusal>) -> VariableError {
     let name = variable.name;
-    let expected = variable.form.expected();
+    let expected = variable.form.expected_text();
     match (variable.form, error) {
-        (Form::Secret(_), _) => VariableError::UnusableSecret { name, expected },
-        (Form::Json, Some(error)) => VariableError::Refused {
+        (ValueForm::Secret(_), _) => VariableError::UnusableSecret { name, expected },
+        (ValueForm::Json, Some(error)) => VariableError::Refused {
             name,
             problem: error.to_string(),
         },

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
-use posthaste_settings::table::{self, Visitor};
-use posthaste_settings::{Form, Refusal, ServeOption, Setting, Values};
+use posthaste_settings::table::{self, SettingVisitor};
+use posthaste_settings::{ServeOption, Setting, SettingRefusal, SettingValues, ValueForm};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{ParseError, Targets};
 
@@ -17,12 +17,15 @@ pub struct ServeArgs(ArgMatches);
 #[derive(Default)]
 struct Options(Vec<Arg>);
 
-impl Values for &ServeArgs {
+impl SettingValues for &ServeArgs {
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
         self.0.get_one(setting.option.as_ref()?.name).cloned()
     }
 
-    fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
+    fn get_list<T: Clone + Send + Sync + 'static>(
+        &mut self,
+        setting: &'static Setting<T>,
+    ) -> Vec<T> {
         let values = setting
             .option
             .as_ref()
@@ -54,7 +57,7 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-impl Visitor for Options {
+impl SettingVisitor for Options {
     fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) {
         let Some(option) = &setting.option else {
             return;
@@ -71,15 +74,18 @@ impl Visitor for Options {
         let arg = arg.help_heading(option.heading);
         self.0.push(match option.form {
             // A key may begin with a hyphen.
-            Form::Secret(_) => arg.hide_env_values(true).allow_hyphen_values(true),
-            Form::List(_) => arg.action(ArgAction::Append).value_delimiter(','),
-            Form::Files => arg.action(ArgAction::Append),
+            ValueForm::Secret(_) => arg.hide_env_values(true).allow_hyphen_values(true),
+            ValueForm::List(_) => arg.action(ArgAction::Append).value_delimiter(','),
+            ValueForm::Files => arg.action(ArgAction::Append),
             _ => arg,
         });
     }
 }
 
-fn parser<T>(option: &'static ServeOption, parse: fn(&str) -> Result<T, Refusal>) -> ValueParser
+fn parser<T>(
+    option: &'static ServeOption,
+    parse: fn(&str) -> Result<T, SettingRefusal>,
+) -> ValueParser
 where
     T: Clone + Send + Sync + 'static,
 {
@@ -92,8 +98,8 @@ where
             ValueParser::new(check_log_filter)
         }
         // A path need not be text.
-        Form::File | Form::Files => value_parser!(PathBuf),
-        Form::Choice(choices) => {
+        ValueForm::File | ValueForm::Files => value_parser!(PathBuf),
+        ValueForm::Choice(choices) => {
             let values = choices
                 .iter()
                 .map(|choice| PossibleValue::new(choice.name).help(choice.help));
@@ -101,8 +107,8 @@ where
                 .try_map(move |text| parse(&text))
                 .into()
         }
-        Form::Number(least, greatest) => {
-            ValueParser::new(move |text: &str| -> Result<T, Refusal> {
+        ValueForm::Number(least, greatest) => {
+            ValueParser::new(move |text: &str| -> Result<T, SettingRefusal> {
                 let number: i64 = text.parse()?;
                 if !(least..=greatest).contains(&number) {
                     return Err(OutOfBounds {

@@ -8,7 +8,7 @@ use posthaste_core::model::Secret;
 use posthaste_local::EmbeddedStore;
 use posthaste_ports::Clock;
 use posthaste_services::timeout;
-use posthaste_settings::{Values, table};
+use posthaste_settings::{SettingValues, table};
 use posthaste_system::SystemClock;
 
 use super::app::App;
@@ -33,7 +33,7 @@ const COUNT_AT_END_MAX: Duration = Duration::from_secs(1);
 /// Serves until a signal comes.
 pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
-    let files = check_files(&arguments.list(&table::CONFIG))?;
+    let files = check_files(&arguments.get_list(&table::CONFIG))?;
     let profile = arguments.get(&table::PRESSURE_PROFILE).unwrap_or_default();
     let pressure = pressure::read(
         profile,

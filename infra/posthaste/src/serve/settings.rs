@@ -17,7 +17,7 @@ use posthaste_manage::{LogSettings, ManageSettings};
 use posthaste_monitor::MonitorSettings;
 use posthaste_publish::PublishSettings;
 use posthaste_record::RecordSettings;
-use posthaste_settings::{Values, table};
+use posthaste_settings::{SettingValues, table};
 use posthaste_wake::WakeSettings;
 
 use super::admin_key;
@@ -152,7 +152,7 @@ impl ServeSettings {
             metrics_listen: values.get(&table::METRICS_LISTEN),
             tls,
             data_dir: data_dir(global),
-            config_files: values.list(&table::CONFIG),
+            config_files: values.get_list(&table::CONFIG),
             admin_key,
             links,
             client: table::client_settings(values, default.client),
@@ -176,7 +176,7 @@ impl ServeSettings {
             export: table::export_settings(values),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
-                trusted_proxies: values.list(&table::TRUSTED_PROXIES),
+                trusted_proxies: values.get_list(&table::TRUSTED_PROXIES),
             },
             missed_max: values
                 .get(&table::DISABLED_KEPT_MAX)

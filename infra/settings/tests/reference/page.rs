@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use posthaste_settings::{Form, Function, ServeOption, WhenAbsent};
+use posthaste_settings::{Function, ServeOption, ValueForm, WhenAbsent};
 use serde_json::Value;
 
 use crate::rows::{Row, rows};
@@ -103,8 +103,8 @@ fn serve_option(page: &mut String, option: &ServeOption, row: &Row) {
     let default = option.default.map(|default| format!("default `{default}`"));
     let default = default.or(computed.map(|default| format!("default: {default}")));
     let form = match option.form {
-        Form::Choice(choices) => {
-            let choice = |it: &posthaste_settings::Choice| format!("`{}`", it.name);
+        ValueForm::Choice(choices) => {
+            let choice = |it: &posthaste_settings::ChoiceValue| format!("`{}`", it.name);
             Some(choices.iter().map(choice).collect::<Vec<_>>().join(", "))
         }
         _ => None,
@@ -145,8 +145,8 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
             .join(", ")
     };
     let form = match variable.form {
-        Form::Number(least, greatest) => format!("{least} to {greatest}"),
-        form => form.expected(),
+        ValueForm::Number(least, greatest) => format!("{least} to {greatest}"),
+        form => form.expected_text(),
     };
     let default = match variable.when_absent {
         WhenAbsent::Default(default) => format!("; default `{default}`"),

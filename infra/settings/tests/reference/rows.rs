@@ -1,6 +1,6 @@
 //! The rows of the table, without the types of their values.
 
-use posthaste_settings::table::{self, Visitor};
+use posthaste_settings::table::{self, SettingVisitor};
 use posthaste_settings::{ServeOption, Setting, Variable};
 
 /// A row.
@@ -14,7 +14,7 @@ pub(crate) struct Row {
 #[derive(Default)]
 struct Rows(Vec<Row>);
 
-impl Visitor for Rows {
+impl SettingVisitor for Rows {
     fn visit<T: 'static>(&mut self, setting: &'static Setting<T>) {
         let takes = Box::new(|text: &str| (setting.parse)(text).is_ok());
         self.0.push(Row {

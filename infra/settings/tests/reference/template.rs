@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use posthaste_settings::{Form, Function, Variable, WhenAbsent};
+use posthaste_settings::{Function, ValueForm, Variable, WhenAbsent};
 use serde_json::{Value, json};
 
 use crate::file;
@@ -56,19 +56,19 @@ fn expected(variable: &Variable) -> Value {
     }
     match variable.form {
         // A number that may be left out is a text with a pattern.
-        Form::Number(..) if variable.when_absent == WhenAbsent::Nothing => {
+        ValueForm::Number(..) if variable.when_absent == WhenAbsent::Nothing => {
             members["Type"] = "String".into();
         }
-        Form::Number(least, greatest) => {
+        ValueForm::Number(least, greatest) => {
             members["Type"] = "Number".into();
             members["MinValue"] = least.to_string().into();
             members["MaxValue"] = greatest.to_string().into();
         }
-        Form::Choice(choices) => {
+        ValueForm::Choice(choices) => {
             let names: BTreeSet<_> = choices.iter().map(|choice| choice.name).collect();
             members["AllowedValues"] = json!(names);
         }
-        Form::Secret(_) => members["NoEcho"] = "true".into(),
+        ValueForm::Secret(_) => members["NoEcho"] = "true".into(),
         _ => members["Type"] = "String".into(),
     }
     members
@@ -134,7 +134,7 @@ fn every_default_and_choice_is_taken_by_its_setting() {
             (variable.name, variable.form, default)
         });
         for (name, form, default) in [option, variable].into_iter().flatten() {
-            let choices = if let Form::Choice(choices) = form {
+            let choices = if let ValueForm::Choice(choices) = form {
                 choices
             } else {
                 &[]
