@@ -13,7 +13,7 @@ use posthaste_ports::{InstallationExaminer, PendingCheck, PendingLook, PortError
 use posthaste_system::SystemClock;
 use serde::Deserialize;
 
-use crate::both_queues::name_of;
+use crate::both_queues::queue_name_of;
 use crate::webhooks::LazyWebhooks;
 
 /// The visibility timeouts of the queues that feed functions, as template.yaml has them.
@@ -32,7 +32,7 @@ const DEPLOY: &str =
 
 /// The part of an account that is one installation's.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct AwsExaminer {
     queues: SqsSetup,
     deliveries_url: String,
     slow_url: Option<String>,
@@ -57,7 +57,7 @@ struct RedrivePolicy {
     max_receive_count: serde_json::Value,
 }
 
-impl Account {
+impl AwsExaminer {
     /// The account in which these queues are. Endpoints are looked at by `webhooks`.
     pub(crate) fn new(
         queues: SqsSetup,
@@ -78,7 +78,9 @@ impl Account {
         let prefix = self.deliveries_url.strip_suffix(DELIVERIES_END);
         let sibling = |name: QueueName| Some(format!("{}-{name}", prefix?));
         let redrive_url = sibling(QueueName::Redrive);
-        let redrive = redrive_url.as_deref().map(|url| name_of(url).to_owned());
+        let redrive = redrive_url
+            .as_deref()
+            .map(|url| queue_name_of(url).to_owned());
         let queue = |url: Option<String>, visibility, redrive: &Option<String>| {
             Some(MadeQueue {
                 url: url?,
@@ -105,13 +107,13 @@ impl Account {
     }
 }
 
-impl InstallationExaminer for Account {
+impl InstallationExaminer for AwsExaminer {
     fn checks(&self) -> Vec<PendingCheck> {
         let check = |made: MadeQueue| {
             let queues = self.queues.clone();
             PendingCheck {
                 name: "queue",
-                of: name_of(&made.url).to_owned(),
+                of: queue_name_of(&made.url).to_owned(),
                 look: Box::pin(async move {
                     let found = queues.read_attributes(&made.url).await;
                     queue_check(&made, found)
@@ -138,7 +140,7 @@ impl InstallationExaminer for Account {
 
 /// Whether a queue is as it was made.
 fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> CheckView {
-    let of = name_of(&made.url);
+    let of = queue_name_of(&made.url);
     let attributes = match found {
         Ok(attributes) => attributes,
         Err(error) => {
@@ -163,7 +165,7 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         ));
     }
     let redrives_to = match &policy {
-        Some(Ok(policy)) => Some((policy.target().to_owned(), policy.receives())),
+        Some(Ok(policy)) => Some((policy.target_queue().to_owned(), policy.max_receives())),
         Some(Err(_)) => Some(("a policy that cannot be read".to_owned(), None)),
         None => None,
     };
@@ -172,8 +174,8 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
         .clone()
         .map(|name| (name, Some(u64::from(MAX_RECEIVE_COUNT))));
     if redrives_to != expected {
-        let found = shown(redrives_to.as_ref());
-        let made = shown(expected.as_ref());
+        let found = describe_redrive(redrives_to.as_ref());
+        let made = describe_redrive(expected.as_ref());
         wrong.push(format!(
             "it redrives {found}, and was made to redrive {made}"
         ));
@@ -187,12 +189,12 @@ fn queue_check(made: &MadeQueue, found: Result<QueueAttributes, PortError>) -> C
     let secs = made.visibility.as_secs();
     let found = format!(
         "messages that are due: {waiting}; visibility timeout {secs} s, redrives {}",
-        shown(expected.as_ref())
+        describe_redrive(expected.as_ref())
     );
     CheckView::passed("queue", of, found)
 }
 
-fn shown(redrives: Option<&(String, Option<u64>)>) -> String {
+fn describe_redrive(redrives: Option<&(String, Option<u64>)>) -> String {
     match redrives {
         Some((to, Some(receives))) => format!("to {to} after {receives} receives"),
         Some((to, None)) => format!("to {to}"),
@@ -202,14 +204,14 @@ fn shown(redrives: Option<&(String, Option<u64>)>) -> String {
 
 impl RedrivePolicy {
     /// The name at the end of the target's ARN.
-    fn target(&self) -> &str {
+    fn target_queue(&self) -> &str {
         self.dead_letter_target_arn
             .rsplit(':')
             .next()
             .unwrap_or_default()
     }
 
-    fn receives(&self) -> Option<u64> {
+    fn max_receives(&self) -> Option<u64> {
         let number = &self.max_receive_count;
         number.as_u64().or_else(|| number.as_str()?.parse().ok())
     }
@@ -224,7 +226,7 @@ mod tests {
 
     const URL: &str = "https://sqs.eu-central-1.amazonaws.com/123456789012/shop-deliveries";
 
-    fn account(deliveries: &str, slow: Option<&str>) -> Account {
+    fn account(deliveries: &str, slow: Option<&str>) -> AwsExaminer {
         let variable = |name: &str| match name {
             "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => {
                 Some("anything".to_owned())
@@ -233,7 +235,7 @@ mod tests {
         };
         let clients = AwsClients::new(&AwsSettings::from_env(variable).unwrap());
         let webhooks = LazyWebhooks::new(ClientSettings::default(), SystemClock);
-        Account::new(clients.queue_setup(), (deliveries, slow), webhooks)
+        AwsExaminer::new(clients.queue_setup(), (deliveries, slow), webhooks)
     }
 
     fn made() -> MadeQueue {

@@ -28,14 +28,14 @@ pub struct BothQueues<H> {
 impl<H> BothQueues<H> {
     /// A handler each, beside its queue's URL.
     pub fn new(dead_letters: (&str, H), redrive: (&str, H)) -> Self {
-        let named = |(url, handler): (&str, H)| (name_of(url).to_owned(), handler);
+        let named = |(url, handler): (&str, H)| (queue_name_of(url).to_owned(), handler);
         Self {
             dead_letters: named(dead_letters),
             redrive: named(redrive),
         }
     }
 
-    fn of(&self, queue: &str) -> Option<&H> {
+    fn handler_for(&self, queue: &str) -> Option<&H> {
         [&self.dead_letters, &self.redrive]
             .into_iter()
             .find(|(name, _)| name == queue)
@@ -44,7 +44,7 @@ impl<H> BothQueues<H> {
 }
 
 /// The last part of a queue's URL, which is its name, as in its ARN.
-pub(crate) fn name_of(url: &str) -> &str {
+pub(crate) fn queue_name_of(url: &str) -> &str {
     url.trim_end_matches('/')
         .rsplit('/')
         .next()
@@ -56,7 +56,7 @@ impl<H: BatchHandler> BatchHandler for BothQueues<H> {
     /// Such a batch fails as a whole and comes again: taking a delivery for a dead letter, or
     /// the reverse, would be worse than waiting.
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
-        if let Some(handler) = self.of(&batch.queue) {
+        if let Some(handler) = self.handler_for(&batch.queue) {
             return handler.handle(batch, deadline).await;
         }
         let SqsBatch { queue, messages } = batch;

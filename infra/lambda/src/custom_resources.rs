@@ -11,26 +11,26 @@ use posthaste_aws::queue::QueueSetup;
 use posthaste_ports::{Clock, ObjectStore};
 
 use crate::made_queue::MadeQueues;
-use crate::ownership::Owned;
+use crate::ownership::OwnedFunction;
 
 /// The type of the queue in the template. All others are the claim.
 const QUEUE: &str = "Custom::Queue";
 
 /// A function that answers for custom resources.
 #[derive(Debug)]
-pub struct Answering<R, S, Q, C> {
-    pub(crate) owned: Owned<R, S, C>,
+pub struct CustomResourceFunction<R, S, Q, C> {
+    pub(crate) owned: OwnedFunction<R, S, C>,
     queues: MadeQueues<Q, C>,
 }
 
-impl<R, S, Q, C> Answering<R, S, Q, C> {
+impl<R, S, Q, C> CustomResourceFunction<R, S, Q, C> {
     /// `owned`, which answers for its claim, and for what `queues` makes.
-    pub fn new(owned: Owned<R, S, C>, queues: MadeQueues<Q, C>) -> Self {
+    pub fn new(owned: OwnedFunction<R, S, C>, queues: MadeQueues<Q, C>) -> Self {
         Self { owned, queues }
     }
 }
 
-impl<R, S, Q, C> ScheduledFunction for Answering<R, S, Q, C>
+impl<R, S, Q, C> ScheduledFunction for CustomResourceFunction<R, S, Q, C>
 where
     R: ScheduledFunction,
     S: ObjectStore + 'static,
@@ -42,7 +42,7 @@ where
     }
 }
 
-impl<R, S, Q, C> StackResources for Answering<R, S, Q, C>
+impl<R, S, Q, C> StackResources for CustomResourceFunction<R, S, Q, C>
 where
     R: ScheduledFunction,
     S: ObjectStore + 'static,
@@ -51,9 +51,9 @@ where
 {
     fn physical_id(&self, resource: &CustomResource) -> String {
         if resource.kind == QUEUE {
-            MadeQueues::<Q, C>::id(&resource.properties)
+            MadeQueues::<Q, C>::queue_id(&resource.properties)
         } else {
-            self.owned.id()
+            self.owned.claim_id()
         }
     }
 
@@ -67,13 +67,14 @@ where
     ) -> Result<ResourceAttributes, Error> {
         match change {
             change if resource.kind != QUEUE => {
-                self.owned.change(change, stack, deadline).await?;
+                self.owned.change_claim(change, stack, deadline).await?;
                 Ok(ResourceAttributes::new())
             }
             StackChange::Delete { .. } => Ok(ResourceAttributes::new()),
-            StackChange::Create | StackChange::Update => {
-                Ok(self.queues.make(&resource.properties, deadline).await?)
-            }
+            StackChange::Create | StackChange::Update => Ok(self
+                .queues
+                .make_queue(&resource.properties, deadline)
+                .await?),
         }
     }
 }
@@ -118,11 +119,13 @@ mod tests {
         }
     }
 
-    fn answering(store: &MemoryStore) -> Answering<Idle, MemoryStore, Taking, ManualClock> {
+    fn answering(
+        store: &MemoryStore,
+    ) -> CustomResourceFunction<Idle, MemoryStore, Taking, ManualClock> {
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let bucket = "state".to_owned();
-        let owned = Owned::new(Idle, None, bucket, store.clone(), clock.clone());
-        Answering::new(owned, MadeQueues::new(Taking, clock))
+        let owned = OwnedFunction::new(Idle, None, bucket, store.clone(), clock.clone());
+        CustomResourceFunction::new(owned, MadeQueues::new(Taking, clock))
     }
 
     fn queue() -> CustomResource {

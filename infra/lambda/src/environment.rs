@@ -15,5 +15,5 @@ pub use functions::{
     DeadLetterEnvironment, DeliverEnvironment, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
-pub use read::{CommonEnvironment, Environment};
-pub use variables::{EnvironmentError, VariableError, Variables};
+pub use read::{CommonEnvironment, FunctionEnvironment};
+pub use variables::{EnvironmentError, EnvironmentReader, VariableError};

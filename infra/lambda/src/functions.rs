@@ -14,32 +14,36 @@ use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
 use posthaste_system::SystemClock;
 
-use crate::both_queues::name_of;
+use crate::both_queues::queue_name_of;
 use crate::environment::DeliverEnvironment;
-use crate::launch::launch;
+use crate::launch::launch_function;
 use crate::wiring::{self, AwsDeliver, AwsDrainPost, AwsWake};
 
 /// publish: takes events over HTTP, behind a Function URL.
-pub async fn publish() -> ExitCode {
-    launch(async |environment, clients, state| {
-        run_http(wiring::publish(&environment, &clients, state), SystemClock).await
+pub async fn run_publish() -> ExitCode {
+    launch_function(async |environment, clients, state| {
+        run_http(
+            wiring::publish_router(&environment, &clients, state),
+            SystemClock,
+        )
+        .await
     })
     .await
 }
 
 /// deliver: posts due deliveries to their endpoints, fed by the delivery queue.
-pub async fn deliver() -> ExitCode {
-    launch(async |environment: DeliverEnvironment, clients, state| {
+pub async fn run_deliver() -> ExitCode {
+    launch_function(async |environment: DeliverEnvironment, clients, state| {
         let slow_url = environment.slow_deliveries_queue_url.as_deref();
-        let slow_queue = slow_url.map(|url| name_of(url).to_owned());
-        let handler = |deliver, post| Deliveries {
+        let slow_queue = slow_url.map(|url| queue_name_of(url).to_owned());
+        let handler = |deliver, post| DeliverBatches {
             deliver,
             slow_queue,
             post,
         };
         run_batches(
             "deliver",
-            wiring::deliver(&environment, &clients, state, handler),
+            wiring::deliver_handler(&environment, &clients, state, handler),
             SystemClock,
         )
         .await
@@ -49,11 +53,11 @@ pub async fn deliver() -> ExitCode {
 
 /// deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the
 /// redrive queue.
-pub async fn deadletter() -> ExitCode {
-    launch(async |environment, clients, state| {
+pub async fn run_deadletter() -> ExitCode {
+    launch_function(async |environment, clients, state| {
         run_batches(
             "deadletter",
-            wiring::dead_letters(&environment, &clients, &state),
+            wiring::dead_letters_handler(&environment, &clients, &state),
             SystemClock,
         )
         .await
@@ -64,10 +68,10 @@ pub async fn deadletter() -> ExitCode {
 /// monitor: samples the queues, for a minute while they are not calm, and writes the pressure,
 /// started by a schedule once a minute. CloudFormation starts it too, for the stack's claim to the
 /// state bucket.
-pub async fn monitor() -> ExitCode {
-    launch(async |environment, clients, state| {
+pub async fn run_monitor() -> ExitCode {
+    launch_function(async |environment, clients, state| {
         let answers = clients.stack_answers();
-        let monitor = wiring::monitor(&environment, &clients, state)?;
+        let monitor = wiring::monitor_function(&environment, &clients, state)?;
         // Boxed, as the future of a request is large.
         Box::pin(run_scheduled_and_stack_changes(
             monitor,
@@ -81,9 +85,9 @@ pub async fn monitor() -> ExitCode {
 
 /// record: writes records into the delivery log, fed by the records queue, and merges the log's
 /// files, started by a schedule.
-pub async fn record() -> ExitCode {
-    launch(async |environment, clients, state| {
-        let (files, merges) = wiring::record(&environment, &clients, state);
+pub async fn run_record() -> ExitCode {
+    launch_function(async |environment, clients, state| {
+        let (files, merges) = wiring::record_functions(&environment, &clients, state);
         run_batches_and_schedule("record", files, merges, SystemClock).await
     })
     .await
@@ -91,18 +95,22 @@ pub async fn record() -> ExitCode {
 
 /// manage: topics, subscriptions, dead letters and the delivery log over HTTP, behind a Function
 /// URL of its own.
-pub async fn manage() -> ExitCode {
-    launch(async |environment, clients, state| {
-        run_http(wiring::manage(&environment, &clients, state), SystemClock).await
+pub async fn run_manage() -> ExitCode {
+    launch_function(async |environment, clients, state| {
+        run_http(
+            wiring::manage_router(&environment, &clients, state),
+            SystemClock,
+        )
+        .await
     })
     .await
 }
 
 /// wake: sends the parked deliveries whose minute has come, started by a schedule once a minute.
-pub async fn wake() -> ExitCode {
-    launch(async |environment, clients, state| {
+pub async fn run_wake() -> ExitCode {
+    launch_function(async |environment, clients, state| {
         run_scheduled(
-            Minute(wiring::wake(&environment, &clients, state)),
+            WakeMinute(wiring::wake_function(&environment, &clients, state)),
             SystemClock,
         )
         .await
@@ -111,14 +119,14 @@ pub async fn wake() -> ExitCode {
 }
 
 /// deliver's batches, and its report of how fast they drain.
-struct Deliveries {
+struct DeliverBatches {
     deliver: AwsDeliver,
     /// The name of the slow lane's queue.
     slow_queue: Option<String>,
     post: AwsDrainPost,
 }
 
-impl BatchHandler for Deliveries {
+impl BatchHandler for DeliverBatches {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
         let lane = if self.slow_queue.as_ref() == Some(&batch.queue) {
@@ -144,9 +152,9 @@ impl BatchHandler for Deliveries {
 }
 
 /// wake's work of one minute.
-struct Minute(AwsWake);
+struct WakeMinute(AwsWake);
 
-impl ScheduledFunction for Minute {
+impl ScheduledFunction for WakeMinute {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         Box::pin(self.0.run_until(deadline)).await?;
         Ok(())

@@ -9,7 +9,7 @@ use posthaste_aws::telemetry::{self, TelemetrySettings};
 use posthaste_aws::{AwsClients, AwsSettings, S3Store};
 use tracing::Level;
 
-use crate::environment::Environment;
+use crate::environment::FunctionEnvironment;
 use crate::export;
 
 /// The variable in which Lambda says the function's `Handler`.
@@ -30,7 +30,7 @@ const LOGICAL_ID_END: &str = "Function";
 ///
 /// An update from a release of [`FORMER_HANDLER`] changes a function's code and its handler one
 /// after the other. In between the function's name tells.
-pub fn handler() -> String {
+pub fn handler_name() -> String {
     let variable = |name| {
         env::var_os(name)
             .unwrap_or_default()
@@ -53,7 +53,7 @@ pub fn handler() -> String {
 pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
     telemetry::start(&TelemetrySettings::default());
     let expected = functions.join(", ");
-    report(&Error::from(format!(
+    log_failure(&Error::from(format!(
         "the handler {name:?} is not in this program, expected one of {expected}: correct Handler"
     )));
     ExitCode::FAILURE
@@ -63,10 +63,10 @@ pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
 /// cannot be used ends at once, with one line that says why.
 ///
 /// The function gets its environment, the clients of this process, and the state bucket.
-pub(crate) async fn launch<E: Environment>(
+pub(crate) async fn launch_function<E: FunctionEnvironment>(
     run: impl AsyncFnOnce(E, AwsClients, S3Store) -> Result<(), Error>,
 ) -> ExitCode {
-    let ended = match start() {
+    let ended = match prepare_process() {
         Ok((environment, clients, state)) => run(environment, clients, state).await,
         Err(error) => Err(Error::from(format!(
             "failed to read the environment: {error}"
@@ -75,7 +75,7 @@ pub(crate) async fn launch<E: Environment>(
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            log_failure(&error);
             ExitCode::FAILURE
         }
     }
@@ -83,7 +83,7 @@ pub(crate) async fn launch<E: Environment>(
 
 /// A log that is switched off still shows why the function ended.
 #[expect(clippy::disallowed_methods, reason = "Lambda reads standard error")]
-fn report(error: &Error) {
+fn log_failure(error: &Error) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!("{error}");
     } else {
@@ -92,7 +92,7 @@ fn report(error: &Error) {
     }
 }
 
-fn start<E: Environment>() -> Result<(E, AwsClients, S3Store), Error> {
+fn prepare_process<E: FunctionEnvironment>() -> Result<(E, AwsClients, S3Store), Error> {
     let environment = E::from_env();
     // The default is for the log line about an environment that cannot be used.
     let telemetry = environment

@@ -19,4 +19,4 @@ mod unwinding;
 pub mod webhooks;
 pub mod wiring;
 
-pub use launch::{handler, refuse_handler};
+pub use launch::{handler_name, refuse_handler};

@@ -39,19 +39,19 @@ pub enum MadeQueueError {
 /// The queue as the template has it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Properties {
+struct QueueProperties {
     queue_name: String,
     queue_arn: String,
     redrive_queue_url: String,
     attributes: QueueAttributes,
     /// Most invocations of deliver at once, for each queue that feeds it. CloudFormation cannot add.
-    deliver_concurrencies: Vec<Concurrency>,
+    deliver_concurrencies: Vec<WrittenConcurrency>,
 }
 
 /// A number, which CloudFormation writes as a text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Concurrency {
+enum WrittenConcurrency {
     Text(#[serde(deserialize_with = "number")] u64),
     Number(u64),
 }
@@ -84,19 +84,20 @@ impl<Q: QueueSetup, C: Clock> MadeQueues<Q, C> {
     }
 
     /// The physical id of a queue: its name.
-    pub(crate) fn id(properties: &Value) -> String {
+    pub(crate) fn queue_id(properties: &Value) -> String {
         let name = properties["QueueName"].as_str();
         name.unwrap_or_default().to_owned()
     }
 
     /// Makes the queue of these properties, or gives the one that is there their attributes. Tries
     /// again while AWS does not know of a new right or policy.
-    pub(crate) async fn make(
+    pub(crate) async fn make_queue(
         &self,
         properties: &Value,
         deadline: Duration,
     ) -> Result<ResourceAttributes, MadeQueueError> {
-        let wanted = Properties::deserialize(properties).map_err(MadeQueueError::Properties)?;
+        let wanted =
+            QueueProperties::deserialize(properties).map_err(MadeQueueError::Properties)?;
         let until = deadline.min(self.clock.monotonic() + REFUSED_MAX);
         // Boxed, as the futures of requests are large.
         while let Err(error) = Box::pin(self.try_to_make(&wanted)).await {
@@ -112,7 +113,7 @@ impl<Q: QueueSetup, C: Clock> MadeQueues<Q, C> {
         let concurrency = wanted
             .deliver_concurrencies
             .iter()
-            .map(Concurrency::get)
+            .map(WrittenConcurrency::get)
             .sum::<u64>();
         let attributes = [("DeliverConcurrency".to_owned(), json!(concurrency))];
         Ok(attributes.into_iter().collect())
@@ -120,12 +121,12 @@ impl<Q: QueueSetup, C: Clock> MadeQueues<Q, C> {
 
     /// Lets the queue redrive first: SQS refuses a redrive policy that the other queue does not
     /// allow.
-    async fn try_to_make(&self, wanted: &Properties) -> Result<(), MadeQueueError> {
+    async fn try_to_make(&self, wanted: &QueueProperties) -> Result<(), MadeQueueError> {
         let policy = self
             .queues
             .redrive_allow_policy(&wanted.redrive_queue_url)
             .await?;
-        if let Some(policy) = with_source(policy.as_deref(), &wanted.queue_arn)? {
+        if let Some(policy) = policy_with_source(policy.as_deref(), &wanted.queue_arn)? {
             let attributes = [(REDRIVE_ALLOW_POLICY.to_owned(), policy)];
             let attributes = attributes.into_iter().collect();
             self.queues
@@ -140,7 +141,7 @@ impl<Q: QueueSetup, C: Clock> MadeQueues<Q, C> {
     }
 }
 
-impl Concurrency {
+impl WrittenConcurrency {
     fn get(&self) -> u64 {
         let (Self::Text(number) | Self::Number(number)) = self;
         *number
@@ -149,7 +150,7 @@ impl Concurrency {
 
 /// The policy with one more source, nothing where it allows the source already. One that an adopted
 /// redrive queue has names the sources of its own day.
-fn with_source(policy: Option<&str>, arn: &str) -> Result<Option<String>, MadeQueueError> {
+fn policy_with_source(policy: Option<&str>, arn: &str) -> Result<Option<String>, MadeQueueError> {
     let Some(text) = policy else {
         return Ok(None);
     };
@@ -264,7 +265,7 @@ mod tests {
     async fn new_queue_may_redrive_to_an_adopted_redrive_queue() {
         let queues = Queues::of_former_stack();
         let (made, _) = made(&queues);
-        let attributes = made.make(&properties(), LATER).await.unwrap();
+        let attributes = made.make_queue(&properties(), LATER).await.unwrap();
         assert_eq!(attributes["DeliverConcurrency"], 60);
         let policy = queues.attribute("redrive", REDRIVE_ALLOW_POLICY).unwrap();
         assert_eq!(
@@ -273,22 +274,25 @@ mod tests {
         );
         let timeout = queues.attribute("slow", "VisibilityTimeout");
         assert_eq!(timeout.as_deref(), Some("730"));
-        assert_eq!(MadeQueues::<Queues, ManualClock>::id(&properties()), "slow");
+        assert_eq!(
+            MadeQueues::<Queues, ManualClock>::queue_id(&properties()),
+            "slow"
+        );
     }
 
     #[tokio::test]
     async fn queue_that_is_there_gets_its_attributes_alone() {
         let queues = Queues::of_former_stack();
         let (made, _) = made(&queues);
-        made.make(&properties(), LATER).await.unwrap();
-        made.make(&properties(), LATER).await.unwrap();
+        made.make_queue(&properties(), LATER).await.unwrap();
+        made.make_queue(&properties(), LATER).await.unwrap();
         assert_eq!(queues.0.lock().changed, ["redrive", "slow", "slow"]);
     }
 
     #[tokio::test]
     async fn redrive_queue_open_to_all_is_left_alone() {
         for policy in [None, Some(r#"{"redrivePermission":"allowAll"}"#)] {
-            assert_eq!(with_source(policy, SLOW).unwrap(), None);
+            assert_eq!(policy_with_source(policy, SLOW).unwrap(), None);
         }
     }
 
@@ -304,7 +308,7 @@ mod tests {
                 }
             };
             let wanted = properties();
-            let (made, ()) = tokio::join!(biased; made.make(&wanted, LATER), pauses);
+            let (made, ()) = tokio::join!(biased; made.make_queue(&wanted, LATER), pauses);
             assert_eq!(made.is_ok(), succeeds);
         }
     }
@@ -312,7 +316,9 @@ mod tests {
     #[tokio::test]
     async fn properties_of_something_else_are_refused_at_once() {
         let (made, _) = made(&Queues::default());
-        let refused = made.make(&json!({ "QueueName": "slow" }), LATER).await;
+        let refused = made
+            .make_queue(&json!({ "QueueName": "slow" }), LATER)
+            .await;
         assert!(
             matches!(refused, Err(MadeQueueError::Properties(_))),
             "{refused:?}"

@@ -19,7 +19,7 @@ const ROLE_TRIES: Duration = Duration::from_secs(2);
 
 /// A function that runs only while its stack owns the state.
 #[derive(Debug)]
-pub struct Owned<R, S, C> {
+pub struct OwnedFunction<R, S, C> {
     pub(crate) run: R,
     ownership: StackOwnership<S, C>,
     /// The id of the stack, by which it renews its claim. A function without one renews nothing.
@@ -31,7 +31,7 @@ pub struct Owned<R, S, C> {
     claimed_at: Mutex<Option<Timestamp>>,
 }
 
-impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
+impl<R, S: ObjectStore, C: Clock> OwnedFunction<R, S, C> {
     /// `run` as a function of `stack`, over the state in `bucket`.
     pub fn new(run: R, stack: Option<String>, bucket: String, state: S, clock: C) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     async fn claim_patiently(&self, stack: &str, deadline: Duration) -> Result<(), ClaimError> {
         let until = deadline.min(self.clock.monotonic() + ROLE_UNKNOWN_MAX);
         loop {
-            match self.claim(stack).await {
+            match self.claim_state(stack).await {
                 Err(error) if is_denied(&error) && self.clock.monotonic() + ROLE_TRIES < until => {
                     self.clock.sleep(ROLE_TRIES).await;
                 }
@@ -57,7 +57,7 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
         }
     }
 
-    async fn claim(&self, stack: &str) -> Result<(), ClaimError> {
+    async fn claim_state(&self, stack: &str) -> Result<(), ClaimError> {
         let now = self.clock.now();
         // Boxed, as the future of a request is large.
         if Box::pin(self.ownership.claim(stack)).await? == OwnershipClaim::Due {
@@ -67,13 +67,13 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
     }
 
     /// Renews the claim, without a request while the last one holds.
-    async fn renew(&self, stack: &str) -> Result<(), ClaimError> {
+    async fn renew_claim(&self, stack: &str) -> Result<(), ClaimError> {
         let now = self.clock.now();
         // A claim of the future is of a clock that was set back since.
         let is_due = |at: Timestamp| now < at || now.since(at) >= STATE_OWNER_RENEWED;
         let claimed_at = *self.claimed_at.lock();
         if claimed_at.is_none_or(is_due) {
-            self.claim(stack).await
+            self.claim_state(stack).await
         } else {
             Ok(())
         }
@@ -101,11 +101,11 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
 }
 
 impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> ScheduledFunction
-    for Owned<R, S, C>
+    for OwnedFunction<R, S, C>
 {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         if let Some(stack) = &self.stack {
-            match self.renew(stack).await {
+            match self.renew_claim(stack).await {
                 Err(UpdateError::Edit(refused)) => return Err(refused.into()),
                 Err(error) => {
                     tracing::warn!(
@@ -120,15 +120,15 @@ impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> ScheduledFunction
     }
 }
 
-impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> Owned<R, S, C> {
+impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> OwnedFunction<R, S, C> {
     /// The physical id of the claim. The claim is one to the bucket: an update that names another
     /// bucket claims that one, and the former claim ends by itself.
-    pub(crate) fn id(&self) -> String {
+    pub(crate) fn claim_id(&self) -> String {
         format!("claim:{}", self.bucket)
     }
 
     /// Makes the change of the claim that CloudFormation asks for.
-    pub(crate) async fn change(
+    pub(crate) async fn change_claim(
         &self,
         change: StackChange,
         stack: &str,
@@ -139,7 +139,7 @@ impl<R: ScheduledFunction, S: ObjectStore + 'static, C: Clock> Owned<R, S, C> {
                 Ok(Box::pin(self.claim_patiently(stack, deadline)).await?)
             }
             StackChange::Delete { id } => {
-                if id == self.id() {
+                if id == self.claim_id() {
                     self.give_up(stack, deadline).await;
                 }
                 Ok(())
@@ -193,10 +193,13 @@ mod tests {
         )
     }
 
-    fn owned((store, clock, runs): &World, stack: &str) -> Owned<Runs, MemoryStore, ManualClock> {
+    fn owned(
+        (store, clock, runs): &World,
+        stack: &str,
+    ) -> OwnedFunction<Runs, MemoryStore, ManualClock> {
         let stack = Some(stack.to_owned());
         let bucket = "state".to_owned();
-        Owned::new(runs.clone(), stack, bucket, store.clone(), clock.clone())
+        OwnedFunction::new(runs.clone(), stack, bucket, store.clone(), clock.clone())
     }
 
     fn deleted(bucket: &str) -> StackChange {
@@ -211,19 +214,19 @@ mod tests {
         let first = owned(&world, "first");
         let second = owned(&world, "second");
         first
-            .change(StackChange::Create, "first", LATER)
+            .change_claim(StackChange::Create, "first", LATER)
             .await
             .unwrap();
         first.run(LATER).await.unwrap();
         assert!(
             second
-                .change(StackChange::Create, "second", LATER)
+                .change_claim(StackChange::Create, "second", LATER)
                 .await
                 .is_err()
         );
         // CloudFormation takes back what it failed to make.
         second
-            .change(deleted("state"), "second", LATER)
+            .change_claim(deleted("state"), "second", LATER)
             .await
             .unwrap();
         let refused = second.run(LATER).await.unwrap_err();
@@ -235,11 +238,11 @@ mod tests {
         );
         assert_eq!(world.2.0.load(Ordering::Relaxed), 1);
         first
-            .change(deleted("state"), "first", LATER)
+            .change_claim(deleted("state"), "first", LATER)
             .await
             .unwrap();
         second
-            .change(StackChange::Create, "second", LATER)
+            .change_claim(StackChange::Create, "second", LATER)
             .await
             .unwrap();
         second.run(LATER).await.unwrap();
@@ -251,11 +254,11 @@ mod tests {
         let world = world();
         let stack = owned(&world, "first");
         stack
-            .change(StackChange::Update, "first", LATER)
+            .change_claim(StackChange::Update, "first", LATER)
             .await
             .unwrap();
         stack
-            .change(deleted("another"), "first", LATER)
+            .change_claim(deleted("another"), "first", LATER)
             .await
             .unwrap();
         assert!(world.0.get(OWNER).await.unwrap().is_some());
@@ -275,12 +278,12 @@ mod tests {
             let world = world();
             let (store, clock, runs) = world.clone();
             owned(&world, "first")
-                .change(StackChange::Create, "first", LATER)
+                .change_claim(StackChange::Create, "first", LATER)
                 .await
                 .unwrap();
             let plan = FaultPlan::at(fault.clone(), move |effect| effect.operation == operation);
             let store = Faulty::new(store, "state", &plan);
-            let first = Owned::new(
+            let first = OwnedFunction::new(
                 runs,
                 Some("first".to_owned()),
                 "state".to_owned(),
@@ -289,7 +292,7 @@ mod tests {
             );
             let (deleted, _) = tokio::join!(
                 biased;
-                first.change(deleted("state"), "first", LATER),
+                first.change_claim(deleted("state"), "first", LATER),
                 async { clock.advance_to_next() }
             );
             deleted.unwrap();
@@ -297,13 +300,13 @@ mod tests {
             let second = owned(&world, "second");
             assert!(
                 second
-                    .change(StackChange::Create, "second", LATER)
+                    .change_claim(StackChange::Create, "second", LATER)
                     .await
                     .is_err()
             );
             clock.advance(Duration::from_mins(10));
             second
-                .change(StackChange::Create, "second", LATER)
+                .change_claim(StackChange::Create, "second", LATER)
                 .await
                 .unwrap();
         }
@@ -314,7 +317,7 @@ mod tests {
     async fn renewals<C: Clock>((store, wall, runs): &World, clock: C, minutes: u64) -> Vec<u64> {
         let calls = RecordedCalls::default();
         let store = Recorded::new(store.clone(), "state", &calls);
-        let owned = Owned::new(
+        let owned = OwnedFunction::new(
             runs.clone(),
             Some("first".to_owned()),
             "state".to_owned(),
@@ -388,7 +391,7 @@ mod tests {
     async fn a_function_without_a_stack_claims_nothing() {
         let world = world();
         let (store, clock, runs) = world.clone();
-        Owned::new(runs, None, "state".to_owned(), store, clock)
+        OwnedFunction::new(runs, None, "state".to_owned(), store, clock)
             .run(LATER)
             .await
             .unwrap();

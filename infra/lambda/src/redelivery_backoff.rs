@@ -26,7 +26,7 @@ use posthaste_deliver::{RECEIVING_TIME, SETTLING_TIME};
 use posthaste_ports::{BatchResponse, Clock, ErrorKind, QueueReceiver, ReceiptHandle};
 use posthaste_services::DRAIN_POST_TIMEOUT;
 
-use crate::both_queues::name_of;
+use crate::both_queues::queue_name_of;
 
 /// Longest time for requests that let messages rest. Messages without one wait for the visibility
 /// timeout.
@@ -56,23 +56,23 @@ const _: () = assert!(
 #[derive(Debug)]
 pub struct RedeliveryBackoff<H, Q, C> {
     handler: H,
-    queues: Vec<Source<Q>>,
+    queues: Vec<SourceQueue<Q>>,
     clock: C,
 }
 
 /// A queue that feeds the function.
 #[derive(Debug)]
-pub struct Source<Q> {
+pub struct SourceQueue<Q> {
     name: String,
     queue: Q,
     visibility: Duration,
 }
 
-impl<Q> Source<Q> {
+impl<Q> SourceQueue<Q> {
     /// The queue at `url`, whose messages are hidden for `visibility` when they are received.
     pub fn new(url: &str, queue: Q, visibility: Duration) -> Self {
         Self {
-            name: name_of(url).to_owned(),
+            name: queue_name_of(url).to_owned(),
             queue,
             visibility,
         }
@@ -85,7 +85,7 @@ where
     C: Clock,
 {
     /// A handler, and the queues that feed it.
-    pub fn new(handler: H, queues: Vec<Source<Q>>, clock: C) -> Self {
+    pub fn new(handler: H, queues: Vec<SourceQueue<Q>>, clock: C) -> Self {
         Self {
             handler,
             queues,
@@ -93,9 +93,9 @@ where
         }
     }
 
-    async fn rest(
+    async fn delay_redelivery(
         &self,
-        source: &Source<Q>,
+        source: &SourceQueue<Q>,
         failed: Vec<(ReceiptHandle, u32)>,
         deadline: Duration,
     ) {
@@ -103,7 +103,7 @@ where
             .saturating_sub(self.clock.monotonic())
             .min(BACKOFF_TIME);
         let tell = |(receipt, receive_count): (ReceiptHandle, u32)| async move {
-            source.tell(&receipt, receive_count).await;
+            source.delay_message(&receipt, receive_count).await;
         };
         tokio::select! {
             biased;
@@ -117,8 +117,8 @@ where
     }
 }
 
-impl<Q: QueueReceiver> Source<Q> {
-    async fn tell(&self, receipt: &ReceiptHandle, receive_count: u32) {
+impl<Q: QueueReceiver> SourceQueue<Q> {
+    async fn delay_message(&self, receipt: &ReceiptHandle, receive_count: u32) {
         let rest = redelivery_backoff(receive_count, self.visibility);
         if rest >= self.visibility {
             return;
@@ -166,7 +166,7 @@ where
             .map(|(_, receipt, receive_count)| (receipt, receive_count))
             .collect();
         if let Some(source) = source.filter(|_| !failed.is_empty()) {
-            Box::pin(self.rest(source, failed, deadline)).await;
+            Box::pin(self.delay_redelivery(source, failed, deadline)).await;
         }
         response
     }

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// Takes samples.
-pub trait Sampler: Send + 'static {
+pub trait PressureSampler: Send + 'static {
     /// Takes one sample, and answers the pressure.
     fn sample(&mut self) -> impl Future<Output = Result<PressureState, MonitorError>> + Send;
 }
@@ -29,13 +29,13 @@ pub trait Sampler: Send + 'static {
 /// A sample that fails is logged, and the next one goes on; an invocation fails only where none
 /// succeeded.
 #[derive(Debug)]
-pub struct Sampling<M, C> {
+pub struct InvocationSampling<M, C> {
     sampler: Mutex<M>,
     pub(crate) interval: Duration,
     clock: C,
 }
 
-impl<M: Sampler, C: Clock> Sampling<M, C> {
+impl<M: PressureSampler, C: Clock> InvocationSampling<M, C> {
     /// Takes a sample every `interval`.
     pub fn new(sampler: M, interval: Duration, clock: C) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl<M: Sampler, C: Clock> Sampling<M, C> {
     }
 }
 
-impl<M: Sampler, C: Clock> ScheduledFunction for Sampling<M, C> {
+impl<M: PressureSampler, C: Clock> ScheduledFunction for InvocationSampling<M, C> {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         let mut sampler = self.sampler.lock().await;
         let mut next = self.clock.monotonic();
@@ -80,7 +80,9 @@ impl<M: Sampler, C: Clock> ScheduledFunction for Sampling<M, C> {
     }
 }
 
-impl<P: Ports, R: ResourceProbe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
+impl<P: Ports, R: ResourceProbe + 'static, D: DrainSource + 'static> PressureSampler
+    for Monitor<P, R, D>
+{
     async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
         // box ends the depth.
@@ -114,7 +116,7 @@ mod tests {
         Failure,
     }
 
-    impl Sampler for Notes {
+    impl PressureSampler for Notes {
         async fn sample(&mut self) -> Result<PressureState, MonitorError> {
             let count = {
                 let mut at = self.at.lock().unwrap();
@@ -162,7 +164,7 @@ mod tests {
             answers,
             at: Arc::clone(&at),
         };
-        let sampling = Sampling::new(notes, Duration::from_secs(interval), clock.clone());
+        let sampling = InvocationSampling::new(notes, Duration::from_secs(interval), clock.clone());
         let mut running =
             tokio::spawn(async move { sampling.run(Duration::from_secs(deadline)).await });
         let outcome = loop {

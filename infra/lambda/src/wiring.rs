@@ -33,10 +33,11 @@ use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
 use crate::account::{
-    Account, DEAD_LETTERS_VISIBILITY, DELIVERIES_VISIBILITY, RECORDS_VISIBILITY, REDRIVE_VISIBILITY,
+    AwsExaminer, DEAD_LETTERS_VISIBILITY, DELIVERIES_VISIBILITY, RECORDS_VISIBILITY,
+    REDRIVE_VISIBILITY,
 };
 use crate::both_queues::{BothQueues, OneQueue};
-use crate::custom_resources::Answering;
+use crate::custom_resources::CustomResourceFunction;
 use crate::environment::{
     DeadLetterEnvironment, DeliverEnvironment, LOG_DELAY, ManageEnvironment, MonitorEnvironment,
     PublishEnvironment, RecordEnvironment, WakeEnvironment,
@@ -44,9 +45,9 @@ use crate::environment::{
 use crate::export;
 use crate::log_files::{MergeFiles, WriteFiles};
 use crate::made_queue::MadeQueues;
-use crate::ownership::Owned;
-use crate::redelivery_backoff::{RedeliveryBackoff, Source};
-use crate::sampling::{MINUTE, Sampling};
+use crate::ownership::OwnedFunction;
+use crate::redelivery_backoff::{RedeliveryBackoff, SourceQueue};
+use crate::sampling::{InvocationSampling, MINUTE};
 use crate::webhooks::LazyWebhooks;
 
 /// Greatest age of the cached pressure. The monitor writes every ten seconds here at most, so that
@@ -67,36 +68,46 @@ const IDLE_CONNECTIONS_MAX: usize = 128;
 /// reads of S3, for every page that is open.
 const CONSOLE_REFRESH: Duration = Duration::from_secs(30);
 
-type Queue = SqsQueue<SystemClock>;
-type AwsSlowLane = SlowLane<Queue, S3Store, SystemClock>;
-type Webhooks = LazyWebhooks<SystemClock>;
+type AwsQueue = SqsQueue<SystemClock>;
+type AwsSlowLane = SlowLane<AwsQueue, S3Store, SystemClock>;
+type AwsWebhooks = LazyWebhooks<SystemClock>;
 
 /// The adapters on AWS, which every function runs on.
-pub type Aws = PortBundle<Queue, S3Store, S3Store, S3Store, Webhooks, SystemClock, SystemEntropy>;
+pub type AwsPorts =
+    PortBundle<AwsQueue, S3Store, S3Store, S3Store, AwsWebhooks, SystemClock, SystemEntropy>;
 
 /// deliver, as it is wired here.
-pub type AwsDeliver = Deliver<Aws>;
+pub type AwsDeliver = Deliver<AwsPorts>;
 
 /// A handler of messages whose failures rest.
-pub type AwsBackoff<H> = RedeliveryBackoff<H, Queue, SystemClock>;
+pub type AwsBackoff<H> = RedeliveryBackoff<H, AwsQueue, SystemClock>;
 
 /// The report of this process's drain rate to the monitor.
 pub type AwsDrainPost = DrainPost<S3Store, SystemClock>;
 
 /// deadletter over one queue.
-pub type AwsDeadLetters = OneQueue<Aws>;
+pub type AwsDeadLetters = OneQueue<AwsPorts>;
 
 /// wake, as it is wired here.
-pub type AwsWake = Wake<Aws>;
+pub type AwsWake = Wake<AwsPorts>;
 
 /// monitor, as it is wired here.
-pub type AwsMonitor = Monitor<Aws, NoMachine, DrainReports<S3Store, SystemClock>>;
+pub type AwsMonitor = Monitor<AwsPorts, NoMachine, DrainReports<S3Store, SystemClock>>;
 
 /// monitor, sampling while its stack owns the state, and answering for the stack's resources.
-pub type AwsSampling = Answering<Sampling<AwsMonitor, SystemClock>, S3Store, SqsSetup, SystemClock>;
+pub type AwsSampling = CustomResourceFunction<
+    InvocationSampling<AwsMonitor, SystemClock>,
+    S3Store,
+    SqsSetup,
+    SystemClock,
+>;
 
 /// publish, as the routes of its Function URL.
-pub fn publish(environment: &PublishEnvironment, clients: &AwsClients, state: S3Store) -> Router {
+pub fn publish_router(
+    environment: &PublishEnvironment,
+    clients: &AwsClients,
+    state: S3Store,
+) -> Router {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -110,7 +121,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &AwsClients, state: S3
     // up.
     let reliever =
         MemoryReliever::new(SystemClock, resident_bytes).with_cache("topics", registry.clone());
-    let publish = Publish::<Aws> {
+    let publish = Publish::<AwsPorts> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         slow_lane: slow_lane(
             environment.slow_deliveries_queue_url.as_ref(),
@@ -135,7 +146,11 @@ pub fn publish(environment: &PublishEnvironment, clients: &AwsClients, state: S3
 }
 
 /// manage, as the routes of its Function URL.
-pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3Store) -> Router {
+pub fn manage_router(
+    environment: &ManageEnvironment,
+    clients: &AwsClients,
+    state: S3Store,
+) -> Router {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -146,7 +161,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3St
         ..environment.client.clone()
     };
     let slow_url = environment.slow_deliveries_queue_url.as_deref();
-    let account = Account::new(
+    let account = AwsExaminer::new(
         clients.queue_setup(),
         (&environment.deliveries_queue_url, slow_url),
         LazyWebhooks::new(client.clone(), SystemClock),
@@ -157,8 +172,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3St
         SystemEntropy,
         environment.admin_key.clone(),
     ));
-    let manage = Manage::<Aws> {
-        links: links(&state, &environment.links),
+    let manage = Manage::<AwsPorts> {
+        links: link_health(&state, &environment.links),
         state,
         dead_letters: clients.store(&environment.dead_letter_bucket),
         log: DeliveryLog::with_summaries(
@@ -193,7 +208,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &AwsClients, state: S3St
 
 /// deliver with its queue: the handler that `handler` makes of the function and of the report of
 /// its drain rate.
-pub fn deliver<H: BatchHandler>(
+pub fn deliver_handler<H: BatchHandler>(
     environment: &DeliverEnvironment,
     clients: &AwsClients,
     state: S3Store,
@@ -223,7 +238,7 @@ pub fn deliver<H: BatchHandler>(
         slow_url.map(|_| clients.queue(QueueName::SlowDeliveries, urls.clone(), SystemClock));
     let quick = Some((environment.deliveries_queue_url.as_str(), queue.clone()));
     let sources = quick.into_iter().chain(slow_url.zip(slow_queue.clone()));
-    let sources = sources.map(|(url, queue)| Source::new(url, queue, DELIVERIES_VISIBILITY));
+    let sources = sources.map(|(url, queue)| SourceQueue::new(url, queue, DELIVERIES_VISIBILITY));
     let sources = sources.collect();
     let ports = DeliverPorts {
         queue,
@@ -231,7 +246,7 @@ pub fn deliver<H: BatchHandler>(
         records: clients.queue(QueueName::Records, urls, SystemClock),
         state: state.clone(),
         registry: TopicRegistry::new(state.clone(), SystemClock, environment.registry_max_age),
-        links: links(&state, &environment.links),
+        links: link_health(&state, &environment.links),
         webhook: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
         entropy: SystemEntropy,
@@ -248,7 +263,7 @@ pub fn deliver<H: BatchHandler>(
 /// own queue many times, at last every 15 minutes, for as long as its subscription allows. Lambda
 /// would take that for a loop after about 16 turns, some hours into an outage, and the letter would
 /// end in the redrive queue under a wrong reason.
-pub fn dead_letters(
+pub fn dead_letters_handler(
     environment: &DeadLetterEnvironment,
     clients: &AwsClients,
     state: &S3Store,
@@ -274,7 +289,7 @@ pub fn dead_letters(
         QueueName::Records,
     ]
     .map(|name| clients.queue(name, urls.clone(), SystemClock));
-    let over = |source, queue: &Queue| {
+    let over = |source, queue: &AwsQueue| {
         OneQueue(DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
             source,
@@ -301,18 +316,22 @@ pub fn dead_letters(
         ),
     );
     let sources = vec![
-        Source::new(
+        SourceQueue::new(
             &environment.dead_letters_queue_url,
             dead_letters,
             DEAD_LETTERS_VISIBILITY,
         ),
-        Source::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
+        SourceQueue::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
     ];
     RedeliveryBackoff::new(both, sources, SystemClock)
 }
 
 /// wake, without the right to delete old payloads: the state bucket's lifecycle does that.
-pub fn wake(environment: &WakeEnvironment, clients: &AwsClients, state: S3Store) -> AwsWake {
+pub fn wake_function(
+    environment: &WakeEnvironment,
+    clients: &AwsClients,
+    state: S3Store,
+) -> AwsWake {
     let urls = QueueUrls::from([(
         QueueName::Deliveries,
         environment.deliveries_queue_url.clone(),
@@ -329,7 +348,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &AwsClients, state: S3Store)
         log: DeliveryLog::new(clients.store(&environment.log_bucket)),
         log_delay: LOG_DELAY,
         registry: TopicRegistry::new(state.clone(), SystemClock, WAKE_TOPIC_MAX_AGE),
-        links: links(&state, &environment.links),
+        links: link_health(&state, &environment.links),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE),
         activity: ActivityNotes::default(),
         clock: SystemClock,
@@ -340,7 +359,7 @@ pub fn wake(environment: &WakeEnvironment, clients: &AwsClients, state: S3Store)
 }
 
 /// monitor, sampling for the length of an invocation.
-pub fn monitor(
+pub fn monitor_function(
     environment: &MonitorEnvironment,
     clients: &AwsClients,
     state: S3Store,
@@ -378,23 +397,23 @@ pub fn monitor(
     } else {
         MINUTE
     };
-    let sampling = Sampling::new(monitor, interval, SystemClock);
+    let sampling = InvocationSampling::new(monitor, interval, SystemClock);
     let stack = environment.stack.clone();
     let bucket = state.bucket().to_owned();
-    let owned = Owned::new(sampling, stack, bucket, state, SystemClock);
+    let owned = OwnedFunction::new(sampling, stack, bucket, state, SystemClock);
     let queues = MadeQueues::new(clients.queue_setup(), SystemClock);
-    Ok(Answering::new(owned, queues))
+    Ok(CustomResourceFunction::new(owned, queues))
 }
 
 /// record, with its queue and its schedule. Old files are left to the bucket's lifecycle.
 ///
 /// As those of deadletter, messages carry no trace header: one of a newer version goes back into
 /// the queue until the newer version runs, and Lambda would take that for a loop.
-pub fn record(
+pub fn record_functions(
     environment: &RecordEnvironment,
     clients: &AwsClients,
     state: S3Store,
-) -> (AwsBackoff<WriteFiles<Aws>>, MergeFiles<Aws>) {
+) -> (AwsBackoff<WriteFiles<AwsPorts>>, MergeFiles<AwsPorts>) {
     let urls = QueueUrls::from([(QueueName::Records, environment.records_queue_url.clone())]);
     let clients = clients.without_tracing();
     let records = clients.queue(QueueName::Records, urls, SystemClock);
@@ -436,13 +455,13 @@ pub fn record(
         entropy: SystemEntropy,
     };
     let record = Arc::new(LogRecorder::new(ports, RecordSettings::default().on_aws()));
-    let source = Source::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
+    let source = SourceQueue::new(&environment.records_queue_url, records, RECORDS_VISIBILITY);
     let files = RedeliveryBackoff::new(WriteFiles(Arc::clone(&record)), vec![source], SystemClock);
     (files, MergeFiles(record))
 }
 
 /// The delivery queue of the slow lane, where it is named.
-fn slow_queue(url: Option<&String>, clients: &AwsClients) -> Option<Queue> {
+fn slow_queue(url: Option<&String>, clients: &AwsClients) -> Option<AwsQueue> {
     let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
     Some(clients.queue(QueueName::SlowDeliveries, urls, SystemClock))
 }
@@ -456,7 +475,7 @@ fn slow_lane(url: Option<&String>, clients: &AwsClients, state: &S3Store) -> Opt
 }
 
 /// Links that are not well, as this process sees them.
-fn links(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, SystemClock> {
+fn link_health(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, SystemClock> {
     LinkHealth::new(state.clone(), SystemClock, settings.clone())
 }
 
@@ -470,7 +489,7 @@ async fn not_found() -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
+    use crate::environment::FunctionEnvironment;
     use http::{Request, StatusCode};
     use posthaste_aws::AwsSettings;
     use tower::ServiceExt;
@@ -496,7 +515,7 @@ mod tests {
 
     async fn check(method: &str, path: &str, status: StatusCode) {
         let (clients, state) = clients();
-        let router = publish(
+        let router = publish_router(
             &PublishEnvironment::read(&variable).unwrap().1,
             &clients,
             state,
@@ -535,7 +554,8 @@ mod tests {
             };
             let (clients, state) = clients();
             let sampling =
-                monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
+                monitor_function(&MonitorEnvironment::read(&read).unwrap().1, &clients, state)
+                    .unwrap();
             assert_eq!(
                 sampling.owned.run.interval,
                 Duration::from_secs(secs),

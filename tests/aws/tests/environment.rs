@@ -11,8 +11,8 @@ use std::fs;
 use std::path::Path;
 
 use posthaste_lambda::environment::{
-    DeadLetterEnvironment, DeliverEnvironment, Environment, EnvironmentError, ManageEnvironment,
-    MonitorEnvironment, PublishEnvironment, RecordEnvironment, WakeEnvironment,
+    DeadLetterEnvironment, DeliverEnvironment, EnvironmentError, FunctionEnvironment,
+    ManageEnvironment, MonitorEnvironment, PublishEnvironment, RecordEnvironment, WakeEnvironment,
 };
 use posthaste_settings::table::{self, SettingVisitor};
 use posthaste_settings::{Setting, ValueForm, WhenAbsent};
@@ -44,11 +44,11 @@ impl SettingVisitor for Numbers {
 
 type Variables = BTreeMap<String, String>;
 
-fn function<E: Environment>(name: &'static str) -> Function {
+fn function<E: FunctionEnvironment>(name: &'static str) -> Function {
     let read = |variables: &Variables| E::read(&|name| variables.get(name).cloned()).map(|_| ());
     Function {
         name,
-        variables: E::variables(),
+        variables: E::variable_names(),
         read,
     }
 }

@@ -7,15 +7,15 @@
 
 use std::process::ExitCode;
 
-use posthaste_lambda::{functions, handler, refuse_handler};
+use posthaste_lambda::{functions, handler_name, refuse_handler};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match handler().as_str() {
-        "publish" => Box::pin(functions::publish()).await,
-        "deliver" => Box::pin(functions::deliver()).await,
-        "deadletter" => Box::pin(functions::deadletter()).await,
-        "monitor" => Box::pin(functions::monitor()).await,
+    match handler_name().as_str() {
+        "publish" => Box::pin(functions::run_publish()).await,
+        "deliver" => Box::pin(functions::run_deliver()).await,
+        "deadletter" => Box::pin(functions::run_deadletter()).await,
+        "monitor" => Box::pin(functions::run_monitor()).await,
         unknown => refuse_handler(unknown, &["publish", "deliver", "deadletter", "monitor"]),
     }
 }

@@ -6,14 +6,14 @@
 
 use std::process::ExitCode;
 
-use posthaste_lambda::{functions, handler, refuse_handler};
+use posthaste_lambda::{functions, handler_name, refuse_handler};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match handler().as_str() {
-        "record" => Box::pin(functions::record()).await,
-        "manage" => Box::pin(functions::manage()).await,
-        "wake" => Box::pin(functions::wake()).await,
+    match handler_name().as_str() {
+        "record" => Box::pin(functions::run_record()).await,
+        "manage" => Box::pin(functions::run_manage()).await,
+        "wake" => Box::pin(functions::run_wake()).await,
         unknown => refuse_handler(unknown, &["record", "manage", "wake"]),
     }
 }

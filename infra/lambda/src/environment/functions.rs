@@ -19,8 +19,8 @@ use posthaste_settings::table::{
 use posthaste_wake::WakeSettings;
 use url::Url;
 
-use super::read::Environment;
-use super::variables::Variables;
+use super::read::FunctionEnvironment;
+use super::variables::EnvironmentReader;
 
 /// The environment of publish.
 #[derive(Debug, Clone)]
@@ -37,8 +37,8 @@ pub struct PublishEnvironment {
     pub settings: PublishSettings,
 }
 
-impl Environment for PublishEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for PublishEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
@@ -87,8 +87,8 @@ pub struct DeliverEnvironment {
     pub links: HealthSettings,
 }
 
-impl Environment for DeliverEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for DeliverEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
@@ -106,7 +106,7 @@ impl Environment for DeliverEnvironment {
     }
 }
 
-fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
+fn checked_deliver_settings(variables: &mut EnvironmentReader<'_>) -> DeliverSettings {
     let base = DeliverSettings {
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         payload_reads_max: PAYLOAD_READS_MAX,
@@ -117,7 +117,7 @@ fn checked_deliver_settings(variables: &mut Variables<'_>) -> DeliverSettings {
     };
     let settings = deliver_settings(variables, base);
     if let Err(error) = settings.check_link_bounds() {
-        variables.refuse(&table::REQUESTS_PER_LINK_START, &error);
+        variables.record_refusal(&table::REQUESTS_PER_LINK_START, &error);
     }
     settings
 }
@@ -139,8 +139,8 @@ pub struct WakeEnvironment {
     pub settings: WakeSettings,
 }
 
-impl Environment for WakeEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for WakeEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             dead_letter_bucket: variables
                 .get(&table::DEAD_LETTER_BUCKET)
@@ -179,8 +179,8 @@ pub struct DeadLetterEnvironment {
     pub registry_max_age: Duration,
 }
 
-impl Environment for DeadLetterEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for DeadLetterEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             dead_letter_bucket: variables
                 .get(&table::DEAD_LETTER_BUCKET)
@@ -225,8 +225,8 @@ pub struct MonitorEnvironment {
     pub settings: MonitorSettings,
 }
 
-impl Environment for MonitorEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for MonitorEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             stack: variables.get(&table::STACK_ID),
             deliveries_queue_url: variables
@@ -241,14 +241,14 @@ impl Environment for MonitorEnvironment {
     }
 }
 
-fn pressure_and_notices(variables: &mut Variables<'_>) -> MonitorSettings {
+fn pressure_and_notices(variables: &mut EnvironmentReader<'_>) -> MonitorSettings {
     let pressure = pressure_settings(variables);
     monitor_settings(variables, pressure)
 }
 
 /// The profile, changed by the settings under Exchange's names. An interval of its own variable
 /// wins over theirs.
-fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
+fn pressure_settings(variables: &mut EnvironmentReader<'_>) -> PressureSettings {
     let profile = variables.get(&table::PRESSURE_PROFILE).unwrap_or_default();
     let changes = variables.get(&table::PRESSURE_SETTINGS).unwrap_or_default();
     let interval_secs = variables.get(&table::PRESSURE_INTERVAL_SECONDS);
@@ -259,9 +259,9 @@ fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
     };
     let settings = changes
         .apply_to(defaults.clone())
-        .and_then(within_the_minute)
+        .and_then(check_interval)
         .unwrap_or_else(|error| {
-            variables.refuse(&table::PRESSURE_SETTINGS, &error);
+            variables.record_refusal(&table::PRESSURE_SETTINGS, &error);
             defaults
         });
     let interval = interval_secs.map_or(settings.interval, |secs| Duration::from_secs(secs.into()));
@@ -272,7 +272,7 @@ fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
 }
 
 /// The schedule starts the function once a minute, and every sample asks SQS.
-fn within_the_minute(settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
+fn check_interval(settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
     settings.validate_interval(INTERVALS)?;
     Ok(settings)
 }
@@ -324,8 +324,8 @@ pub struct ManageEnvironment {
     pub links: HealthSettings,
 }
 
-impl Environment for ManageEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for ManageEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             dead_letter_bucket: variables
                 .get(&table::DEAD_LETTER_BUCKET)
@@ -364,8 +364,8 @@ pub struct RecordEnvironment {
     pub links: HealthSettings,
 }
 
-impl Environment for RecordEnvironment {
-    fn own(variables: &mut Variables<'_>) -> Self {
+impl FunctionEnvironment for RecordEnvironment {
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self {
         Self {
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),

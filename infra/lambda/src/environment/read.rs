@@ -9,7 +9,7 @@ use posthaste_core::trace::collector::ExportSettings;
 use posthaste_settings::{SettingValues, table};
 use tracing::level_filters::LevelFilter;
 
-use super::variables::{EnvironmentError, Variables};
+use super::variables::{EnvironmentError, EnvironmentReader};
 
 /// The environment that every function has.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct CommonEnvironment {
 }
 
 impl CommonEnvironment {
-    fn read(variables: &mut Variables<'_>) -> Self {
+    fn read(variables: &mut EnvironmentReader<'_>) -> Self {
         let metrics_namespace = variables.get(&table::METRICS_NAMESPACE).unwrap_or_default();
         let state_bucket = variables.get(&table::STATE_BUCKET).unwrap_or_default();
         let log_level = variables
@@ -53,20 +53,20 @@ impl CommonEnvironment {
 }
 
 /// A function's own environment.
-pub trait Environment: Sized {
+pub trait FunctionEnvironment: Sized {
     /// Reads all of the function's own variables, also after one that is refused.
-    fn own(variables: &mut Variables<'_>) -> Self;
+    fn read_own(variables: &mut EnvironmentReader<'_>) -> Self;
 
     /// Reads the whole environment through `read`, which returns the value of a variable.
     fn read(
         read: &impl Fn(&str) -> Option<String>,
     ) -> Result<(CommonEnvironment, Self), EnvironmentError> {
-        let mut variables = Variables::new(read);
+        let mut variables = EnvironmentReader::new(read);
         let environment = (
             CommonEnvironment::read(&mut variables),
-            Self::own(&mut variables),
+            Self::read_own(&mut variables),
         );
-        variables.finish(environment)
+        variables.into_result(environment)
     }
 
     /// Reads the environment of this process.
@@ -77,7 +77,7 @@ pub trait Environment: Sized {
     }
 
     /// Names of all variables of this environment, to compare a template with.
-    fn variables() -> BTreeSet<String> {
+    fn variable_names() -> BTreeSet<String> {
         let asked = RefCell::new(BTreeSet::new());
         // Only the names that were asked for matter here.
         let _ = Self::read(&|name| {

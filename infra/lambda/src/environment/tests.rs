@@ -38,7 +38,7 @@ const REQUIRED: [(&str, &str); 8] = [
 ];
 
 /// Reads the required variables, with these changes.
-fn read_all<E: Environment>(
+fn read_all<E: FunctionEnvironment>(
     changes: &[(&str, &str)],
 ) -> Result<(CommonEnvironment, E), EnvironmentError> {
     let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
@@ -46,7 +46,7 @@ fn read_all<E: Environment>(
 }
 
 /// Reads the function's own part of the environment.
-fn read<E: Environment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
+fn read<E: FunctionEnvironment>(changes: &[(&str, &str)]) -> Result<E, EnvironmentError> {
     read_all(changes).map(|(_, own)| own)
 }
 
@@ -65,7 +65,7 @@ fn bounds(settings: &DeliverSettings) -> [usize; 4] {
     ]
 }
 
-fn refused<E: Environment>(name: &str, value: &str) -> String {
+fn refused<E: FunctionEnvironment>(name: &str, value: &str) -> String {
     match read::<E>(&[(name, value)]) {
         Ok(_) => panic!("{name}={value} was accepted"),
         Err(error) => error.to_string(),
@@ -92,13 +92,13 @@ fn table() -> Vec<(&'static str, &'static [Function], bool)> {
 
 #[test]
 fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
-    fn check<E: Environment>(function: Function) {
+    fn check<E: FunctionEnvironment>(function: Function) {
         let table = table();
         let own = table
             .iter()
             .filter(|(_, readers, _)| readers.contains(&function));
         let own: BTreeSet<_> = own.map(|(name, ..)| (*name).to_owned()).collect();
-        assert_eq!(E::variables(), own, "{function}");
+        assert_eq!(E::variable_names(), own, "{function}");
     }
     check::<PublishEnvironment>(Function::Publish);
     check::<DeliverEnvironment>(Function::Deliver);

@@ -56,18 +56,18 @@ impl fmt::Display for EnvironmentError {
 
 /// Reads variables. A variable that cannot be used is noted, and its reader goes on with a
 /// placeholder, so that the others are read too; [`Variables::finish`] lets no placeholder out.
-pub struct Variables<'a> {
+pub struct EnvironmentReader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,
 }
 
-impl SettingValues for Variables<'_> {
+impl SettingValues for EnvironmentReader<'_> {
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
         let variable = setting.variable.as_ref()?;
-        let text = self.text(variable)?;
+        let text = self.text_or_default(variable)?;
         let value = parse(setting, variable, &text);
         value
-            .map_err(|error| self.problems.push(problem(variable, text, error)))
+            .map_err(|error| self.problems.push(variable_error(variable, text, error)))
             .ok()
     }
 
@@ -78,7 +78,7 @@ impl SettingValues for Variables<'_> {
         let Some(variable) = &setting.variable else {
             return Vec::new();
         };
-        let Some(text) = self.text(variable) else {
+        let Some(text) = self.text_or_default(variable) else {
             return Vec::new();
         };
         let values: Result<_, _> = text
@@ -86,12 +86,12 @@ impl SettingValues for Variables<'_> {
             .map(|value| parse(setting, variable, value.trim()))
             .collect();
         values
-            .map_err(|error| self.problems.push(problem(variable, text, error)))
+            .map_err(|error| self.problems.push(variable_error(variable, text, error)))
             .unwrap_or_default()
     }
 }
 
-impl<'a> Variables<'a> {
+impl<'a> EnvironmentReader<'a> {
     pub(super) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self {
             read,
@@ -109,7 +109,11 @@ impl<'a> Variables<'a> {
     }
 
     /// Records that the content of a variable is refused.
-    pub(super) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
+    pub(super) fn record_refusal<T>(
+        &mut self,
+        setting: &Setting<T>,
+        error: &dyn std::error::Error,
+    ) {
         if let Some(Variable { name, .. }) = setting.variable {
             self.problems.push(VariableError::Refused {
                 name,
@@ -122,7 +126,7 @@ impl<'a> Variables<'a> {
     pub(super) fn link_settings(&mut self) -> HealthSettings {
         let written = self.get(&table::LINK_SETTINGS).unwrap_or_default();
         written.to_health_settings().unwrap_or_else(|error| {
-            self.refuse(&table::LINK_SETTINGS, &error);
+            self.record_refusal(&table::LINK_SETTINGS, &error);
             HealthSettings::default()
         })
     }
@@ -137,7 +141,7 @@ impl<'a> Variables<'a> {
     }
 
     /// The settings that were read, unless there was a problem with any.
-    pub(super) fn finish<T>(self, settings: T) -> Result<T, EnvironmentError> {
+    pub(super) fn into_result<T>(self, settings: T) -> Result<T, EnvironmentError> {
         let problems = self.problems;
         if problems.is_empty() {
             Ok(settings)
@@ -148,7 +152,7 @@ impl<'a> Variables<'a> {
 
     /// The text of a variable, or its default. A template passes on a parameter that was left out
     /// as an empty text, so empty is not set.
-    fn text(&mut self, variable: &Variable) -> Option<String> {
+    fn text_or_default(&mut self, variable: &Variable) -> Option<String> {
         let text = (self.read)(variable.name).filter(|text| !text.is_empty());
         match (text, variable.when_absent) {
             (Some(text), _) => Some(text),
@@ -186,7 +190,11 @@ fn parse<T>(
     }
 }
 
-fn problem(variable: &Variable, value: String, error: Option<SettingRefusal>) -> VariableError {
+fn variable_error(
+    variable: &Variable,
+    value: String,
+    error: Option<SettingRefusal>,
+) -> VariableError {
     let name = variable.name;
     let expected = variable.form.expected_text();
     match (variable.form, error) {

@@ -35,14 +35,14 @@ const POINTS_WAITING_MAX: usize = 2_000;
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(30);
 
 /// The export of this process.
-static EXPORT: OnceLock<Arc<Export>> = OnceLock::new();
+static EXPORT: OnceLock<Arc<LambdaExport>> = OnceLock::new();
 
 /// The client of AWS's services, to a collector.
 #[derive(Debug)]
-struct Client(CollectorClient);
+struct LambdaCollector(CollectorClient);
 
-struct Export {
-    exporter: OtlpExporter<Client>,
+struct LambdaExport {
+    exporter: OtlpExporter<LambdaCollector>,
     traces: EventTraces,
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
@@ -51,7 +51,7 @@ struct Export {
     waiting: Mutex<Vec<MetricPoint>>,
 }
 
-impl Collector for Client {
+impl Collector for LambdaCollector {
     async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
         let CollectorRequest { url, headers, body } = request;
         let (status, body) = self.0.post(url.as_str(), &headers, body).await?;
@@ -61,9 +61,9 @@ impl Collector for Client {
 
 pub(super) fn start(settings: &ExportSettings, clients: &AwsClients) {
     let spans = Arc::<SpanQueue>::default();
-    let client = Client(clients.collector());
+    let client = LambdaCollector(clients.collector());
     let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
-    let export = Export {
+    let export = LambdaExport {
         exporter: OtlpExporter::new(client, settings.collector.clone(), SERVICE, spans),
         traces: traces.telling_endpoints(settings.tells_endpoints),
         exported: Mutex::new(SystemClock.now()),
@@ -84,15 +84,15 @@ pub(super) fn traces() -> EventTraces {
         .unwrap_or_default()
 }
 
-impl Export {
+impl LambdaExport {
     /// Sends what an invocation has measured. Lambda would end an invocation that lasts too long and
     /// give its messages to another one, so that this has one time for all.
     async fn run(&self) {
         let now = SystemClock.now();
         let copies = telemetry::take_copies();
-        let lost = merge(
+        let lost = merge_points(
             &mut self.waiting.lock(),
-            copies.into_iter().filter_map(point),
+            copies.into_iter().filter_map(point_from_copy),
         );
         if lost > 0 {
             tracing::warn!(lost, "metrics lost on their way to the collector");
@@ -100,14 +100,14 @@ impl Export {
         if now < *self.rests_until.lock() {
             return;
         }
-        let sent = timeout(&SystemClock, EXPORT_TIMEOUT, self.send(now)).await;
+        let sent = timeout(&SystemClock, EXPORT_TIMEOUT, self.send_waiting(now)).await;
         if sent != Some(true) {
             *self.rests_until.lock() = now + REST_AFTER_FAILURE;
         }
     }
 
     /// Answers whether the collector took all.
-    async fn send(&self, now: Timestamp) -> bool {
+    async fn send_waiting(&self, now: Timestamp) -> bool {
         if !self.exporter.send_spans(REQUESTS_MAX).await {
             return false;
         }
@@ -126,12 +126,15 @@ impl Export {
 }
 
 /// Adds points to those that the collector has not taken yet. Answers how many found no room.
-fn merge(waiting: &mut Vec<MetricPoint>, points: impl Iterator<Item = MetricPoint>) -> usize {
+fn merge_points(
+    waiting: &mut Vec<MetricPoint>,
+    points: impl Iterator<Item = MetricPoint>,
+) -> usize {
     let mut lost = 0;
     for point in points {
         let same = |it: &MetricPoint| it.name == point.name && it.labels == point.labels;
         match waiting.iter().position(same) {
-            Some(place) => waiting[place].value = sum(&waiting[place].value, point.value),
+            Some(place) => waiting[place].value = sum_values(&waiting[place].value, point.value),
             None if waiting.len() < POINTS_WAITING_MAX => waiting.push(point),
             None => lost += 1,
         }
@@ -140,7 +143,7 @@ fn merge(waiting: &mut Vec<MetricPoint>, points: impl Iterator<Item = MetricPoin
 }
 
 /// The value over the time of both. A gauge has its last one.
-fn sum(first: &PointValue, second: PointValue) -> PointValue {
+fn sum_values(first: &PointValue, second: PointValue) -> PointValue {
     match (first, second) {
         (PointValue::Count(first), PointValue::Count(second)) => PointValue::Count(first + second),
         (PointValue::Times(first), PointValue::Times(second)) => {
@@ -156,13 +159,13 @@ fn sum(first: &PointValue, second: PointValue) -> PointValue {
 }
 
 /// The point of a series under the name that `serve` shows; `None` for one that it does not show.
-fn point(copied: CopiedSeries) -> Option<MetricPoint> {
+fn point_from_copy(copied: CopiedSeries) -> Option<MetricPoint> {
     let metric = &METRICS[metric_index(&copied.name)?];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match copied.value {
         CopiedValue::Count(count) => PointValue::Count(count),
         CopiedValue::Last(value) => PointValue::Number(value / per_base_unit),
-        CopiedValue::Values(values) => PointValue::Times(distribution(&values, per_base_unit)),
+        CopiedValue::Values(values) => PointValue::Times(to_distribution(&values, per_base_unit)),
     };
     let fixed = metric
         .fixed
@@ -178,7 +181,7 @@ fn point(copied: CopiedSeries) -> Option<MetricPoint> {
     })
 }
 
-fn distribution(values: &[(f64, u64, f64)], per_base_unit: f64) -> MetricDistribution {
+fn to_distribution(values: &[(f64, u64, f64)], per_base_unit: f64) -> MetricDistribution {
     let mut counts = vec![0; DURATION_BOUNDS_MS.len() + 1];
     for (value, count, _) in values {
         let bucket = DURATION_BOUNDS_MS.iter().position(|bound| value <= bound);
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn series_has_the_name_that_serve_shows() {
-        let point = point(copied("DeliverySuccessCount", CopiedValue::Count(3))).unwrap();
+        let point = point_from_copy(copied("DeliverySuccessCount", CopiedValue::Count(3))).unwrap();
         assert_eq!(
             (point.name, point.value),
             ("posthaste_deliveries_total", PointValue::Count(3))
@@ -221,7 +224,7 @@ mod tests {
     fn times_are_in_the_buckets_of_serve() {
         let values = vec![(1.0, 2, 2.0), (1.1, 1, 1.1), (70_000.0, 4, 280_000.0)];
         let copied = copied("PublishSuccessLatencyInMs", CopiedValue::Values(values));
-        let PointValue::Times(times) = point(copied).unwrap().value else {
+        let PointValue::Times(times) = point_from_copy(copied).unwrap().value else {
             panic!("a distribution")
         };
         assert_eq!((times.counts[0], times.counts[1]), (2, 1));
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn points_that_wait_are_added_up() {
-        let measured = |name: &str, value| point(copied(name, value)).unwrap();
+        let measured = |name: &str, value| point_from_copy(copied(name, value)).unwrap();
         let mut waiting = Vec::new();
         for _ in 0..2 {
             let values = CopiedValue::Values(vec![(1.0, 2, 2.0)]);
@@ -240,7 +243,7 @@ mod tests {
                 measured("DeliverySuccessCount", CopiedValue::Count(3)),
                 measured("PublishSuccessLatencyInMs", values),
             ];
-            assert_eq!(merge(&mut waiting, points.into_iter()), 0);
+            assert_eq!(merge_points(&mut waiting, points.into_iter()), 0);
         }
         assert_eq!(waiting.len(), 2);
         assert_eq!(waiting[0].value, PointValue::Count(6));
@@ -248,12 +251,15 @@ mod tests {
             panic!("{waiting:?}")
         };
         assert_eq!((times.counts[0], times.sum), (4, 0.004));
-        let last = sum(&PointValue::Number(1.0), PointValue::Number(2.0));
+        let last = sum_values(&PointValue::Number(1.0), PointValue::Number(2.0));
         assert_eq!(last, PointValue::Number(2.0));
     }
 
     #[test]
     fn what_serve_does_not_show_is_left_out() {
-        assert_eq!(point(copied("NoSuchMetric", CopiedValue::Count(1))), None);
+        assert_eq!(
+            point_from_copy(copied("NoSuchMetric", CopiedValue::Count(1))),
+            None
+        );
     }
 }

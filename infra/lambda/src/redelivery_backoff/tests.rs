@@ -59,7 +59,7 @@ impl World {
             };
             assert!(queue.send_batch(vec![message]).await.unwrap()[0].is_ok());
         }
-        let source = Source::new(URL, Faulty::new(queue.clone(), "queue", plan), VISIBILITY);
+        let source = SourceQueue::new(URL, Faulty::new(queue.clone(), "queue", plan), VISIBILITY);
         let resting =
             RedeliveryBackoff::new(Fails(clock.clone(), "bad"), vec![source], clock.clone());
         Self {

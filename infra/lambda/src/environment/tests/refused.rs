@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
-    fn check<E: Environment>(name: &str, expected: &str) {
+    fn check<E: FunctionEnvironment>(name: &str, expected: &str) {
         let all: BTreeMap<_, _> = REQUIRED
             .iter()
             .filter(|(other, _)| *other != name)
@@ -50,7 +50,7 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
 
 #[test]
 fn an_empty_variable_counts_as_not_set() {
-    fn check<E: Environment + std::fmt::Debug>(empty: &[(&str, &str)]) {
+    fn check<E: FunctionEnvironment + std::fmt::Debug>(empty: &[(&str, &str)]) {
         let empty = read_all::<E>(empty).unwrap();
         let absent = read_all::<E>(&[]).unwrap();
         assert_eq!(format!("{empty:?}"), format!("{absent:?}"));
@@ -71,7 +71,7 @@ type Publish = PublishEnvironment;
 type Deliver = DeliverEnvironment;
 type Monitor = MonitorEnvironment;
 
-fn check_refused<E: Environment>(name: &str, values: &[&str], expected: &str) {
+fn check_refused<E: FunctionEnvironment>(name: &str, values: &[&str], expected: &str) {
     for value in values {
         assert_eq!(
             refused::<E>(name, value),
