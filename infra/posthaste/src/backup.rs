@@ -14,9 +14,9 @@ mod wire;
 
 pub use error::{BackupError, FolderError};
 pub use fresh::check_empty;
-pub use manifest::{Manifest, Part};
-pub use receive::receive;
-pub use restore::restore;
-pub use restored::Restored;
-pub use send::{SendError, Source, send};
+pub use manifest::{BackupManifest, BackupPart};
+pub use receive::receive_backup;
+pub use restore::restore_backup;
+pub use restored::RestoreNote;
+pub use send::{BackupSource, SendError, send_backup};
 pub use wire::report_failure;

@@ -21,17 +21,17 @@ use clap_complete::Shell;
 
 pub use audit::AuditArgs;
 pub use dead_letters::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersExportArgs, DeadLettersImportArgs,
-    DeadLettersListArgs, DeleteArgs, ListedArgs, ReplayArgs, ReplayRunArgs, ReplaysCommand,
-    SelectedArgs,
+    DeadLetterFilterArgs, DeadLetterSelectionArgs, DeadLettersCommand, DeadLettersDeleteArgs,
+    DeadLettersExportArgs, DeadLettersImportArgs, DeadLettersListArgs, DeadLettersReplayArgs,
+    ReplayRunArgs, ReplaysCommand, SubscriptionDeadLettersArgs,
 };
 pub use events::{
-    AttemptsCommand, AttemptsListArgs, CancelEventArgs, EventsCommand, EventsListArgs,
-    EventsReplayArgs, EventsShowArgs, RecordsArgs, ResendArgs,
+    AttemptsCommand, AttemptsListArgs, EventsCancelArgs, EventsCommand, EventsListArgs,
+    EventsReplayArgs, EventsResendArgs, EventsShowArgs, RecordFilterArgs,
 };
-pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
+pub use global::{AdminKey, DATA_DIR_DEFAULT, GlobalOptions};
 pub use listen::ListenArgs;
-pub use publish::{LaterTime, PaceArgs, PublishArgs, Rate, Tier};
+pub use publish::{DeclaredTier, LaterTime, PaceArgs, PublishArgs, PublishRate};
 pub use serve::ServeArgs;
 pub use topics::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
 pub use wrong_line::{WRONG_LINE, WrongLine, asks_for_json};
@@ -57,26 +57,28 @@ const HELP_COLUMNS_MAX: usize = 100;
 #[derive(Debug, Parser)]
 #[command(name = "posthaste", version, propagate_version = true, max_term_width = HELP_COLUMNS_MAX)]
 #[command(after_help = format!("{}\n\n{EXIT_CODES}", examples::FIRST_STEPS))]
-pub struct Cli {
+pub struct CommandLine {
     /// The options of every command.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalOptions,
     /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
-impl Cli {
+impl CommandLine {
     /// Reads a command line, the program's name included. An empty variable of the environment
     /// counts as not set: compose files and service units leave such variables behind.
-    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+    pub fn from_arguments(
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, clap::Error> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let command = without_empty_variables(Self::command());
         let wrong = |error| wrong_line::with_usage(error, command.clone(), &arguments);
         let matches = command.clone().try_get_matches_from(&arguments);
         let matches = matches.map_err(wrong)?;
         let mut cli = Self::from_arg_matches(&matches).map_err(wrong)?;
-        if let (Command::Publish(publish), Some((_, given))) =
+        if let (CliCommand::Publish(publish), Some((_, given))) =
             (&mut cli.command, matches.subcommand())
         {
             publish.forget_ambient_admin_key(given);
@@ -104,7 +106,7 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run the server: accept events, deliver them, keep dead letters, and serve the management
     /// API.
     #[command(after_help = examples::SERVE)]
@@ -266,7 +268,8 @@ mod tests {
 
     #[test]
     fn a_key_may_begin_with_a_hyphen() {
-        let read = |line: &str| Cli::read(line.split(' ').map(OsString::from)).is_ok();
+        let read =
+            |line: &str| CommandLine::from_arguments(line.split(' ').map(OsString::from)).is_ok();
         assert!(read("posthaste topics --key -k"));
         assert!(read(
             "posthaste publish orders --file - --key -k --admin-key --k"
@@ -275,6 +278,6 @@ mod tests {
 
     #[test]
     fn the_definitions_agree_with_each_other() {
-        Cli::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 }

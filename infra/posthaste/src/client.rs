@@ -24,12 +24,12 @@ use ureq::http::{self, HeaderMap, Method, Request, Response, header};
 use ureq::{AsSendBody, Body};
 use url::{Host, Url, form_urlencoded};
 
-use crate::terminal::tell;
+use crate::terminal::tell_user;
 
-pub use agent::Trust;
-pub(crate) use agent::agent;
-pub(crate) use busy::rest;
-pub use problem::Refusal;
+pub use agent::ServerTrust;
+pub(crate) use agent::http_agent;
+pub(crate) use busy::sleep_for;
+pub use problem::ServerRefusal;
 pub(crate) use scheme::{is_of_another_name, is_of_unknown_authority};
 
 /// Longest time of one request …
@@ -45,17 +45,17 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A running server.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub struct ServerClient {
     base: Url,
     agent: ureq::Agent,
-    trust: Trust,
+    trust: ServerTrust,
     /// Whether it answered once: then its scheme is right.
     was_heard: Arc<AtomicBool>,
 }
 
 /// A request: the path is given in segments, which are escaped here.
 #[derive(Debug)]
-pub struct Call<'a> {
+pub struct ApiCall<'a> {
     method: Method,
     path: Vec<&'a str>,
     query: Vec<(&'a str, String)>,
@@ -69,7 +69,7 @@ pub struct Call<'a> {
 
 /// An answer of success.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ClientResponse {
     /// The status, 200 to 299.
     pub status: u16,
     pub headers: HeaderMap,
@@ -114,7 +114,7 @@ pub enum ClientError {
     },
     /// The server said no.
     #[error(transparent)]
-    Refused(Box<Refusal>),
+    Refused(Box<ServerRefusal>),
     /// A list goes on and on.
     #[error("the list of {url} is longer than {items} items, or does not end")]
     Endless {
@@ -134,7 +134,7 @@ pub enum ClientError {
     },
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiCall<'a> {
     /// A request without a body.
     pub fn new(method: Method, path: &[&'a str]) -> Self {
         Self {
@@ -150,7 +150,7 @@ impl<'a> Call<'a> {
     }
 
     /// Lets it be sent again, a few times, where the server is busy (429, 503).
-    pub fn patient(mut self) -> Self {
+    pub fn retry_when_busy(mut self) -> Self {
         self.is_patient = true;
         self
     }
@@ -194,10 +194,10 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Client {
+impl ServerClient {
     /// A client of the server at `url`, which trusts what this machine trusts. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Self, ClientError> {
-        Self::trusting(url, Trust::Machine)
+        Self::with_trust(url, ServerTrust::Machine)
     }
 
     /// The same, which also trusts the authorities of a file, if there is one.
@@ -207,11 +207,11 @@ impl Client {
         };
         let authorities = read_root_file(file);
         let authorities = authorities.map_err(|source| ClientError::Authorities { source })?;
-        Self::trusting(url, Trust::MachineAnd(authorities.into()))
+        Self::with_trust(url, ServerTrust::MachineAnd(authorities.into()))
     }
 
     /// A client of the server at `url`. Nothing is sent yet.
-    pub fn trusting(url: &str, trust: Trust) -> Result<Self, ClientError> {
+    pub fn with_trust(url: &str, trust: ServerTrust) -> Result<Self, ClientError> {
         let refuse = |source| ClientError::Address {
             url: url.to_owned(),
             source,
@@ -224,7 +224,7 @@ impl Client {
             return Err(refuse(None));
         }
         Ok(Self {
-            agent: agent(&base, &trust),
+            agent: http_agent(&base, &trust),
             base,
             trust,
             was_heard: Arc::default(),
@@ -232,12 +232,12 @@ impl Client {
     }
 
     /// A client of another server, which trusts the same.
-    pub fn of_another(&self, url: &str) -> Result<Self, ClientError> {
-        Self::trusting(url, self.trust.clone())
+    pub fn for_other_server(&self, url: &str) -> Result<Self, ClientError> {
+        Self::with_trust(url, self.trust.clone())
     }
 
     /// The server's address.
-    pub fn base(&self) -> &Url {
+    pub fn base_url(&self) -> &Url {
         &self.base
     }
 
@@ -256,37 +256,37 @@ impl Client {
         clippy::needless_pass_by_value,
         reason = "a call is made where it is sent"
     )]
-    pub fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
+    pub fn send(&self, call: ApiCall<'_>) -> Result<ClientResponse, ClientError> {
         let mut retries = 0;
         let mut is_in_doubt = false;
         loop {
-            let mut refusal = match self.send_once(&call) {
+            let mut refusal = match self.send_without_retries(&call) {
                 Err(ClientError::Refused(refusal)) if call.is_patient => refusal,
                 sent => return sent,
             };
             refusal.follows_doubt = is_in_doubt;
-            let Some(wait) = busy::wait(&refusal, &call.method, retries) else {
+            let Some(wait) = busy::retry_wait(&refusal, &call.method, retries) else {
                 return Err(ClientError::Refused(refusal));
             };
             retries += 1;
             is_in_doubt |= busy::leaves_doubt(&refusal);
             let status = refusal.status;
             let seconds = wait.as_secs();
-            tell(&format!(
+            tell_user(&format!(
                 "the server is busy ({status}): the request is sent again in {seconds} s"
             ));
-            rest(wait);
+            sleep_for(wait);
         }
     }
 
-    fn send_once(&self, call: &Call<'_>) -> Result<Answer, ClientError> {
-        let (head, body) = self.begin(call)?;
+    fn send_without_retries(&self, call: &ApiCall<'_>) -> Result<ClientResponse, ClientError> {
+        let (head, body) = self.open_response(call)?;
         let body = body
             .into_with_config()
             .limit(ANSWER_BYTES_MAX)
             .read_to_vec();
-        let body = body.map_err(|error| self.unreachable(error))?;
-        self.judge(&head, body)
+        let body = body.map_err(|error| self.unreachable_error(error))?;
+        self.check_response(&head, body)
     }
 
     /// Sends a request and returns the body of its success as it comes, of any length.
@@ -294,8 +294,8 @@ impl Client {
         clippy::needless_pass_by_value,
         reason = "a call is made where it is sent"
     )]
-    pub fn stream(&self, call: Call<'_>) -> Result<impl Read + use<>, ClientError> {
-        let (head, body) = self.begin(&call)?;
+    pub fn send_streaming(&self, call: ApiCall<'_>) -> Result<impl Read + use<>, ClientError> {
+        let (head, body) = self.open_response(&call)?;
         if head.status.is_success() {
             self.was_heard.store(true, Ordering::Relaxed);
             return Ok(body.into_with_config().limit(u64::MAX).reader());
@@ -304,17 +304,19 @@ impl Client {
             .into_with_config()
             .limit(ANSWER_BYTES_MAX)
             .read_to_vec();
-        let body = body.map_err(|error| self.unreachable(error))?;
+        let body = body.map_err(|error| self.unreachable_error(error))?;
         // The status is that of a refusal.
         Err(self
-            .judge(&head, body.clone())
+            .check_response(&head, body.clone())
             .err()
-            .unwrap_or_else(|| refused(&head, &body)))
+            .unwrap_or_else(|| refusal_error(&head, &body)))
     }
 
     /// Sends a request, and returns the head of its answer with the body to come.
-    fn begin(&self, call: &Call<'_>) -> Result<(Head, Body), ClientError> {
-        let mut request = Request::builder().uri(self.uri(call)).method(&call.method);
+    fn open_response(&self, call: &ApiCall<'_>) -> Result<(Head, Body), ClientError> {
+        let mut request = Request::builder()
+            .uri(self.request_uri(call))
+            .method(&call.method);
         if let Some(key) = call.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose()));
         }
@@ -330,47 +332,47 @@ impl Client {
             ),
             None => self.run(request.body(()), call.timeout),
         };
-        let response = response.map_err(|error| self.unreachable(error))?;
+        let response = response.map_err(|error| self.unreachable_error(error))?;
         Ok(response.into_parts())
     }
 
     /// The answer, if it is a success.
-    fn judge(&self, head: &Head, body: Vec<u8>) -> Result<Answer, ClientError> {
-        if scheme::is_foreign(head.status.as_u16(), &head.headers)
-            && let Some(url) = self.other_scheme()
+    fn check_response(&self, head: &Head, body: Vec<u8>) -> Result<ClientResponse, ClientError> {
+        if scheme::is_tls_mismatch(head.status.as_u16(), &head.headers)
+            && let Some(url) = self.find_other_scheme()
         {
             return Err(ClientError::OtherScheme { url });
         }
         self.was_heard.store(true, Ordering::Relaxed);
         if head.status.is_success() {
-            return Ok(Answer {
+            return Ok(ClientResponse {
                 status: head.status.as_u16(),
                 headers: head.headers.clone(),
                 body,
             });
         }
-        Err(refused(head, &body))
+        Err(refusal_error(head, &body))
     }
 
     /// Sends a request and returns the JSON of its success, as the type that is expected.
-    pub fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
-        self.json_and_text(call).map(|(json, _)| json)
+    pub fn send_for_json<T: DeserializeOwned>(&self, call: ApiCall<'_>) -> Result<T, ClientError> {
+        self.send_for_json_and_text(call).map(|(json, _)| json)
     }
 
     /// The same, and the JSON as it was written.
-    pub fn json_and_text<T: DeserializeOwned>(
+    pub fn send_for_json_and_text<T: DeserializeOwned>(
         &self,
-        call: Call<'_>,
+        call: ApiCall<'_>,
     ) -> Result<(T, String), ClientError> {
         let body = self.send(call)?.body;
         Ok((
-            self.read(&body)?,
+            self.parse_body(&body)?,
             String::from_utf8_lossy(&body).into_owned(),
         ))
     }
 
     /// Reads the body of a success, which may be that of a newer server.
-    pub fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
+    pub fn parse_body<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         read_answer(body).map_err(|source| ClientError::Answer {
             url: self.base.clone(),
             source,
@@ -390,9 +392,9 @@ impl Client {
         self.agent.run(request)
     }
 
-    fn unreachable(&self, source: ureq::Error) -> ClientError {
-        match scheme::is_in_doubt(&source)
-            .then(|| self.other_scheme())
+    fn unreachable_error(&self, source: ureq::Error) -> ClientError {
+        match scheme::may_be_wrong_scheme(&source)
+            .then(|| self.find_other_scheme())
             .flatten()
         {
             Some(url) => ClientError::OtherScheme { url },
@@ -404,21 +406,21 @@ impl Client {
     }
 
     /// The server's address with the other scheme, if it answers there and never answered here.
-    fn other_scheme(&self) -> Option<Url> {
+    fn find_other_scheme(&self) -> Option<Url> {
         if self.was_heard.load(Ordering::Relaxed) {
             None
         } else {
-            scheme::other(&self.base, &self.trust)
+            scheme::url_with_other_scheme(&self.base, &self.trust)
         }
     }
 
     /// The address of a request. It is no `Url`, which would take a segment of dots for a step in
     /// the path.
-    fn uri(&self, call: &Call<'_>) -> String {
+    fn request_uri(&self, call: &ApiCall<'_>) -> String {
         let path = call
             .path
             .iter()
-            .map(|segment| format!("/{}", escaped(segment)));
+            .map(|segment| format!("/{}", escape_segment(segment)));
         let uri = path.fold(
             self.base.as_str().trim_end_matches('/').to_owned(),
             |uri, part| uri + &part,
@@ -433,13 +435,13 @@ impl Client {
     }
 }
 
-fn refused(head: &Head, body: &[u8]) -> ClientError {
-    let refusal = Refusal::read(head.status.as_u16(), &head.headers, body);
+fn refusal_error(head: &Head, body: &[u8]) -> ClientError {
+    let refusal = ServerRefusal::from_response(head.status.as_u16(), &head.headers, body);
     ClientError::Refused(Box::new(refusal))
 }
 
 /// A segment of a path, percent-encoded.
-fn escaped(segment: &str) -> String {
+fn escape_segment(segment: &str) -> String {
     let escaped: String = form_urlencoded::byte_serialize(segment.as_bytes()).collect();
     match escaped.as_str() {
         "." | ".." => escaped.replace('.', "%2E"),
@@ -452,13 +454,13 @@ fn escaped(segment: &str) -> String {
 mod tests {
     use super::*;
 
-    fn url(base: &str, call: &Call<'_>) -> String {
-        Client::new(base).unwrap().uri(call)
+    fn url(base: &str, call: &ApiCall<'_>) -> String {
+        ServerClient::new(base).unwrap().request_uri(call)
     }
 
     #[test]
     fn path_segments_and_queries_are_escaped() {
-        let call = Call::new(Method::GET, &["topics", "a/b?c"])
+        let call = ApiCall::new(Method::GET, &["topics", "a/b?c"])
             .query("from", Some("1+2"))
             .query("to", None::<u8>);
         assert_eq!(
@@ -466,7 +468,7 @@ mod tests {
             "http://h:1/topics/a%2Fb%3Fc?from=1%2B2"
         );
         assert_eq!(
-            url("https://h/base/", &Call::new(Method::GET, &["health"])),
+            url("https://h/base/", &ApiCall::new(Method::GET, &["health"])),
             "https://h/base/health"
         );
     }
@@ -474,7 +476,7 @@ mod tests {
     #[test]
     fn every_segment_is_one_in_the_path() {
         let check = |segment: &str, expected: &str| {
-            let call = Call::new(Method::GET, &["events", segment, "resend"]);
+            let call = ApiCall::new(Method::GET, &["events", segment, "resend"]);
             assert_eq!(
                 url("http://h:1", &call),
                 format!("http://h:1/events/{expected}/resend"),
@@ -495,8 +497,9 @@ mod tests {
     fn a_request_takes_as_long_as_it_was_given() {
         // A server that listens and says nothing.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = Client::new(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
-        let call = Call::new(Method::GET, &["health"]).timeout(Duration::from_millis(1));
+        let client =
+            ServerClient::new(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
+        let call = ApiCall::new(Method::GET, &["health"]).timeout(Duration::from_millis(1));
         let Err(ClientError::Unreachable { source, .. }) = client.send(call) else {
             panic!("an answer")
         };
@@ -510,7 +513,7 @@ mod tests {
     fn what_is_not_a_server_s_address_is_refused() {
         for bad in ["", "localhost:8080", "ftp://h", "http://h/?a=b", "/topics"] {
             assert!(
-                matches!(Client::new(bad), Err(ClientError::Address { .. })),
+                matches!(ServerClient::new(bad), Err(ClientError::Address { .. })),
                 "{bad}"
             );
         }
@@ -520,7 +523,7 @@ mod tests {
     fn this_machine_is_told_by_the_address() {
         let check = |url: &str, expected| {
             assert_eq!(
-                Client::new(url).unwrap().is_on_this_machine(),
+                ServerClient::new(url).unwrap().is_on_this_machine(),
                 expected,
                 "{url}"
             );

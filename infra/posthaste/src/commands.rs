@@ -31,7 +31,7 @@ pub(crate) mod topics;
 mod waiting;
 mod whole_topics;
 
-pub use apply::{Applied, ApplyError, Checked, check_files, put};
+pub use apply::{ApplyError, ApplyResult, CheckedFile, apply_file, check_files};
 pub use patch::PatchError;
-pub use session::{ADMIN_KEY_FILE, Session, data_dir};
-pub(crate) use source::{InputError, read as read_input};
+pub use session::{ADMIN_KEY_FILE, AdminSession, data_dir};
+pub(crate) use source::{InputError, read_input};

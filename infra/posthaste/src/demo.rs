@@ -29,16 +29,16 @@ use tokio::sync::mpsc;
 use ureq::http::Method;
 
 pub use self::folder::FolderError;
-use self::plan::{ROLES, Role, SAMPLES};
-use self::printer::Printer;
-use self::story::{DeadLetter, Story};
-use self::subscriber::{Seen, Subscriber};
-use crate::cli::Global;
-use crate::client::{Call, Client, ClientError};
-use crate::commands::{Applied, Session, put};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::serve::{App, ServeSettings, log};
+use self::plan::{DemoSubscription, ROLES, SAMPLES};
+use self::printer::DemoPrinter;
+use self::story::{DeadLetter, DemoStory};
+use self::subscriber::{DemoSubscriber, ReceivedWebhook};
+use crate::cli::GlobalOptions;
+use crate::client::{ApiCall, ClientError, ServerClient};
+use crate::commands::{AdminSession, ApplyResult, apply_file};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::serve::{RunningServer, ServeSettings, log};
 use crate::threads::server_runtime;
 
 /// The data folder, if no other is named.
@@ -73,29 +73,29 @@ pub enum DemoError {
     Faults(Vec<String>),
 }
 
-impl Failure for DemoError {}
+impl CommandFailure for DemoError {}
 
 /// The demo while it runs.
-struct Demo {
+struct RunningDemo {
     runtime: Runtime,
-    session: Session,
-    subscribers: HashMap<&'static str, Subscriber>,
-    seen: mpsc::UnboundedReceiver<Seen>,
-    printer: Printer,
+    session: AdminSession,
+    subscribers: HashMap<&'static str, DemoSubscriber>,
+    seen: mpsc::UnboundedReceiver<ReceivedWebhook>,
+    printer: DemoPrinter,
     data_dir: PathBuf,
 }
 
 /// Runs the demo and returns its summary.
-pub fn run(global: &Global) -> Result<Reply, CommandError> {
+pub fn run(global: &GlobalOptions) -> Result<CommandReply, CommandError> {
     let data_dir = global
         .data_dir
         .clone()
         .unwrap_or_else(|| PathBuf::from(DATA_DIR));
-    folder::prepare(&data_dir).map_err(DemoError::Folder)?;
+    folder::recreate(&data_dir).map_err(DemoError::Folder)?;
     log::start(Some(LogFormat::Pretty), LOG_FILTER);
     let runtime = server_runtime().map_err(DemoError::Start)?;
     let addresses = AddressPolicy {
-        allowed: vec![loopback()],
+        allowed: vec![loopback_network()],
         ..AddressPolicy::default()
     };
     let settings = ServeSettings {
@@ -107,70 +107,73 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         },
         ..ServeSettings::default()
     };
-    let app = runtime.block_on(App::start(&settings))?;
+    let app = runtime.block_on(RunningServer::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();
     let subscribers = runtime
         .block_on(start_subscribers(&story))
         .map_err(DemoError::Start)?;
-    let session = Session::new(Client::new(&app.manage_url())?, app.admin_key().clone());
-    let mut demo = Demo {
+    let session = AdminSession::new(
+        ServerClient::new(&app.manage_url())?,
+        app.admin_key().clone(),
+    );
+    let mut demo = RunningDemo {
         runtime,
         session,
         subscribers,
         seen,
-        printer: Printer::new(global.json),
+        printer: DemoPrinter::new(global.json),
         data_dir,
     };
-    let story = demo.play();
+    let story = demo.play_story();
     let drained = demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
     let story = story?;
     drained?;
-    demo.end(&story)
+    demo.into_reply(&story)
 }
 
-fn loopback() -> IpNet {
+fn loopback_network() -> IpNet {
     // 127.0.0.0/8, whose prefix length is in range.
     Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8).into()
 }
 
 async fn start_subscribers(
-    story: &mpsc::UnboundedSender<Seen>,
-) -> io::Result<HashMap<&'static str, Subscriber>> {
+    story: &mpsc::UnboundedSender<ReceivedWebhook>,
+) -> io::Result<HashMap<&'static str, DemoSubscriber>> {
     let mut subscribers = HashMap::new();
     for role in &ROLES {
-        let subscriber = Subscriber::start(role.subscription, role.part, story.clone()).await?;
+        let subscriber = DemoSubscriber::start(role.subscription, role.part, story.clone()).await?;
         subscribers.insert(role.subscription, subscriber);
     }
     Ok(subscribers)
 }
 
-impl Demo {
-    fn play(&mut self) -> Result<Story, CommandError> {
-        self.printer.opening(&self.session, &self.data_dir);
-        self.subscribe()?;
-        self.publish()?;
-        let mut story = Story::default();
+impl RunningDemo {
+    fn play_story(&mut self) -> Result<DemoStory, CommandError> {
+        self.printer.print_opening(&self.session, &self.data_dir);
+        self.declare_topics()?;
+        self.publish_samples()?;
+        let mut story = DemoStory::default();
         let began = SystemClock.monotonic();
         while !self.is_over(&mut story)?
             && SystemClock.monotonic().saturating_sub(began) < STORY_MAX
         {
-            self.watch(&mut story);
+            self.watch_attempts(&mut story);
         }
         Ok(story)
     }
 
     /// Declares topics and subscriptions, and gives every subscriber the secret that was made for
     /// it.
-    fn subscribe(&self) -> Result<(), CommandError> {
+    fn declare_topics(&self) -> Result<(), CommandError> {
         let url_of = |name: &str| {
             self.subscribers
                 .get(name)
                 .map(|it| it.url.clone())
                 .unwrap_or_default()
         };
-        let file = plan::declaration(url_of).map_err(DemoError::Declaration)?;
-        let mut applied = Applied::default();
-        put(&self.session, &file, &mut applied)?;
+        let file = plan::topics_file(url_of).map_err(DemoError::Declaration)?;
+        let mut applied = ApplyResult::default();
+        apply_file(&self.session, &file, &mut applied)?;
         for secret in &applied.secrets {
             let Ok(signing) = SigningSecret::parse(&secret.value) else {
                 continue;
@@ -180,30 +183,30 @@ impl Demo {
                 .split_once('/')
                 .map_or("", |(_, subscription)| subscription);
             if let Some(subscriber) = self.subscribers.get(name) {
-                subscriber.trust(signing);
+                subscriber.set_secret(signing);
             }
         }
         Ok(())
     }
 
-    fn publish(&self) -> Result<(), CommandError> {
+    fn publish_samples(&self) -> Result<(), CommandError> {
         for sample in &SAMPLES {
             let keys: TopicKeysView = self
                 .session
-                .ask(Method::GET, &["topics", sample.topic, "keys"])?;
+                .request_json(Method::GET, &["topics", sample.topic, "keys"])?;
             let key = Secret::new(keys.key1.expose());
             let path = ["topics", sample.topic, "events"];
-            let call = Call::new(Method::POST, &path).key(&key);
+            let call = ApiCall::new(Method::POST, &path).key(&key);
             self.session
                 .client
                 .send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
-            self.printer.published(sample);
+            self.printer.print_published(sample);
         }
         Ok(())
     }
 
     /// Prints every attempt of the next moment.
-    fn watch(&mut self, story: &mut Story) {
+    fn watch_attempts(&mut self, story: &mut DemoStory) {
         let seen = &mut self.seen;
         let printer = &self.printer;
         self.runtime.block_on(async {
@@ -211,7 +214,7 @@ impl Demo {
             loop {
                 tokio::select! {
                     Some(request) = seen.recv() => {
-                        printer.attempt(&request);
+                        printer.print_attempt(&request);
                         story.seen.push(request);
                     }
                     () = moment.as_mut() => return,
@@ -221,7 +224,7 @@ impl Demo {
     }
 
     /// True once every request was made and every dead letter is in its place.
-    fn is_over(&self, story: &mut Story) -> Result<bool, ClientError> {
+    fn is_over(&self, story: &mut DemoStory) -> Result<bool, ClientError> {
         if !story.is_all_seen() {
             return Ok(false);
         }
@@ -234,7 +237,7 @@ impl Demo {
         Ok(is_over)
     }
 
-    fn dead_letters(&self, role: &Role) -> Result<Vec<DeadLetter>, ClientError> {
+    fn dead_letters(&self, role: &DemoSubscription) -> Result<Vec<DeadLetter>, ClientError> {
         let path = [
             "topics",
             role.topic,
@@ -242,7 +245,7 @@ impl Demo {
             role.subscription,
             "dead-letters",
         ];
-        let page: DeadLetterPage = self.session.ask(Method::GET, &path)?;
+        let page: DeadLetterPage = self.session.request_json(Method::GET, &path)?;
         let keys: BTreeSet<String> = page
             .dead_letters
             .into_iter()
@@ -273,17 +276,17 @@ impl Demo {
         let path: Vec<&str> = std::iter::once("dead-letters")
             .chain(key.split('/'))
             .collect();
-        self.session.ask(Method::GET, &path)
+        self.session.request_json(Method::GET, &path)
     }
 
-    fn end(self, story: &Story) -> Result<Reply, CommandError> {
+    fn into_reply(self, story: &DemoStory) -> Result<CommandReply, CommandError> {
         let faults: Vec<String> = ROLES
             .iter()
-            .flat_map(|role| story.ending(role).faults)
+            .flat_map(|role| story.ending_for(role).faults)
             .collect();
         if !faults.is_empty() {
             return Err(DemoError::Faults(faults).into());
         }
-        Ok(printer::summary(story, &self.data_dir))
+        Ok(printer::summary_reply(story, &self.data_dir))
     }
 }

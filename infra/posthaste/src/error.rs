@@ -7,12 +7,12 @@ use std::iter;
 use posthaste_core::api::problem::ProblemKind;
 use serde_json::{Value, json};
 
-use crate::client::{ClientError, Refusal, is_of_another_name, is_of_unknown_authority};
-use crate::output::Reply;
+use crate::client::{ClientError, ServerRefusal, is_of_another_name, is_of_unknown_authority};
+use crate::output::CommandReply;
 
 /// An error of one area of the program, with what users get beside its text. Where it says nothing
 /// itself, the server's refusal among its causes does, or the reason for no answer.
-pub trait Failure: Error + Send + Sync + 'static {
+pub trait CommandFailure: Error + Send + Sync + 'static {
     /// The exit code, as `--help` documents it.
     fn exit_code(&self) -> Option<u8> {
         None
@@ -27,11 +27,11 @@ pub trait Failure: Error + Send + Sync + 'static {
 /// Error of a command.
 #[derive(Debug)]
 pub struct CommandError {
-    failure: Box<dyn Failure>,
-    done: Option<Reply>,
+    failure: Box<dyn CommandFailure>,
+    done: Option<CommandReply>,
 }
 
-impl<F: Failure> From<F> for CommandError {
+impl<F: CommandFailure> From<F> for CommandError {
     fn from(failure: F) -> Self {
         Self {
             failure: Box::new(failure),
@@ -42,7 +42,7 @@ impl<F: Failure> From<F> for CommandError {
 
 impl CommandError {
     /// The same, with what was done before the failure. It is shown too.
-    pub fn after(self, done: Reply) -> Self {
+    pub fn with_done(self, done: CommandReply) -> Self {
         Self {
             done: Some(done),
             ..self
@@ -53,19 +53,19 @@ impl CommandError {
     pub fn exit_code(&self) -> u8 {
         self.failure
             .exit_code()
-            .or_else(|| self.client()?.exit_code())
+            .or_else(|| self.client_error()?.exit_code())
             .unwrap_or(1)
     }
 
     /// The reply to what was done before the failure.
-    pub fn done(&self) -> Option<&Reply> {
+    pub fn done(&self) -> Option<&CommandReply> {
         self.done.as_ref()
     }
 
     /// What failed, and why, in a line.
-    pub fn line(&self) -> String {
+    pub fn to_line(&self) -> String {
         let mut text = self.failure.to_string();
-        for error in self.chain().skip(1) {
+        for error in self.error_chain().skip(1) {
             let because = error.to_string();
             // Some errors contain their cause's text.
             if !text.ends_with(&because) {
@@ -77,13 +77,13 @@ impl CommandError {
 
     /// Advice on what to do.
     pub fn hint(&self) -> Option<String> {
-        self.failure.hint().or_else(|| self.client()?.hint())
+        self.failure.hint().or_else(|| self.client_error()?.hint())
     }
 
     /// The whole story for people: what failed, why, and what to do.
     pub fn report(&self) -> String {
         let mut text = format!("error: {}", self.failure);
-        for error in self.chain().skip(1) {
+        for error in self.error_chain().skip(1) {
             let because = error.to_string();
             // Some errors contain their cause's text.
             if !text.ends_with(&because) {
@@ -97,9 +97,9 @@ impl CommandError {
     }
 
     /// The same for programs.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut error = json!({ "message": self.report(), "exitCode": self.exit_code() });
-        if let Some(ClientError::Refused(refusal)) = self.client() {
+        if let Some(ClientError::Refused(refusal)) = self.client_error() {
             error["status"] = refusal.status.into();
             error["type"] = refusal.type_uri.clone().into();
             error["member"] = refusal.member.clone().into();
@@ -112,18 +112,18 @@ impl CommandError {
     }
 
     /// The server's refusal, or the reason for no answer, if that is the cause.
-    fn client(&self) -> Option<&ClientError> {
-        self.chain().find_map(|error| error.downcast_ref())
+    fn client_error(&self) -> Option<&ClientError> {
+        self.error_chain().find_map(|error| error.downcast_ref())
     }
 
     /// The failure and its causes.
-    fn chain(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    fn error_chain(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
         let failure: &(dyn Error + 'static) = &*self.failure;
         iter::successors(Some(failure), |error| (**error).source())
     }
 }
 
-impl Failure for ClientError {
+impl CommandFailure for ClientError {
     fn exit_code(&self) -> Option<u8> {
         Some(match self {
             Self::Address { .. } | Self::Authorities { .. } => 2,
@@ -160,7 +160,7 @@ impl Failure for ClientError {
     }
 }
 
-fn refused_exit_code(refusal: &Refusal) -> u8 {
+fn refused_exit_code(refusal: &ServerRefusal) -> u8 {
     match refusal.status {
         _ if refusal.is_back_pressure() => 6,
         401 | 403 => 5,
@@ -171,7 +171,7 @@ fn refused_exit_code(refusal: &Refusal) -> u8 {
     }
 }
 
-fn refused_hint(refusal: &Refusal) -> Option<String> {
+fn refused_hint(refusal: &ServerRefusal) -> Option<String> {
     if let Some(wait) = &refusal.retry_after {
         let more = if refusal.is_back_pressure() {
             "; `posthaste pressure` shows what is scarce"
@@ -201,7 +201,7 @@ fn refused_hint(refusal: &Refusal) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::apply::check;
+    use crate::commands::apply::check_file;
     use ureq::http::{HeaderMap, HeaderValue};
 
     fn refused(status: u16, type_uri: &str) -> CommandError {
@@ -210,7 +210,12 @@ mod tests {
             headers.insert("retry-after", HeaderValue::from_static("7"));
         }
         let body = json!({ "type": type_uri, "title": "No" }).to_string();
-        ClientError::Refused(Box::new(Refusal::read(status, &headers, body.as_bytes()))).into()
+        ClientError::Refused(Box::new(ServerRefusal::from_response(
+            status,
+            &headers,
+            body.as_bytes(),
+        )))
+        .into()
     }
 
     #[test]
@@ -235,19 +240,25 @@ mod tests {
         source: ClientError,
     }
 
-    impl Failure for Partly {}
+    impl CommandFailure for Partly {}
 
     #[test]
     fn a_refusal_among_the_causes_decides_the_exit_code_and_the_advice() {
-        let refusal = Refusal::read(401, &HeaderMap::new(), b"");
+        let refusal = ServerRefusal::from_response(401, &HeaderMap::new(), b"");
         let error = CommandError::from(Partly {
             source: ClientError::Refused(Box::new(refusal)),
         });
         let expected = "error: not everything was done\n  because: HTTP status 401 (401)\n  try: another \
             key: management takes the admin key, publishing one of the topic's own keys";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 5));
-        assert_eq!(error.json()["error"]["status"], 401);
-        assert!(error.done().is_none() && error.after(Reply::silent()).done().is_some());
+        assert_eq!(error.to_json()["error"]["status"], 401);
+        assert!(
+            error.done().is_none()
+                && error
+                    .with_done(CommandReply::without_json())
+                    .done()
+                    .is_some()
+        );
     }
 
     #[test]
@@ -255,7 +266,7 @@ mod tests {
         let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: \
             PT2M } } } } }";
         let report = |file: &str| {
-            CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report()
+            CommandError::from(check_file("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report()
         };
         let expected = "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: expected PT1S to PT1M, found PT2M";
         assert_eq!(report(file), expected);
@@ -310,13 +321,13 @@ mod tests {
             "resource": "database-disk",
             "level": "medium",
         });
-        let refusal = Refusal::read(503, &headers, body.to_string().as_bytes());
+        let refusal = ServerRefusal::from_response(503, &headers, body.to_string().as_bytes());
         let error = CommandError::from(ClientError::Refused(Box::new(refusal)));
         let expected = "error: Back pressure: events are not taken at the moment (503)\n  reason: \
             database-disk is at medium: 96 % of the disk with the data folder is used; space must be freed \
             on it\n  try: again after 30 s; `posthaste pressure` shows what is scarce";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 6));
-        let json = &error.json()["error"];
+        let json = &error.to_json()["error"];
         assert_eq!(
             [&json["resource"], &json["level"], &json["retryAfter"]],
             ["database-disk", "medium", "30"]

@@ -19,26 +19,27 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
+use crate::cli::{AdminKey, CliCommand, CommandLine, WRONG_LINE, WrongLine, asks_for_json};
 use crate::commands::{
-    Session, apply, attempts, audit, backup as back_up, check, completions, data_dir, dead_letters,
-    doctor, events, health, links, man, pressure, publish, replays, restore, subscriptions, topics,
+    AdminSession, apply, attempts, audit, backup as back_up, check, completions, data_dir,
+    dead_letters, doctor, events, health, links, man, pressure, publish, replays, restore,
+    subscriptions, topics,
 };
 use crate::error::CommandError;
-use crate::output::{Reply, Style};
-use crate::terminal::{Shown, Stream, print_help, tell};
+use crate::output::{CommandReply, OutputStyle};
+use crate::terminal::{StandardStream, TerminalText, print_help, tell_user};
 
 /// Runs one command line, the program's name included, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let cli = match Cli::read(arguments.iter().cloned()) {
+    let cli = match CommandLine::from_arguments(arguments.iter().cloned()) {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(wrong) = WrongLine::of(&error) {
-                serve::log::say(&if asks_for_json(&arguments) {
-                    Shown::json(wrong.json())
+            if let Some(wrong) = WrongLine::from_clap(&error) {
+                serve::log::print_line(&if asks_for_json(&arguments) {
+                    TerminalText::from_json(wrong.to_json())
                 } else {
-                    Shown::text(&wrong.report())
+                    TerminalText::from_text(&wrong.report())
                 });
                 return ExitCode::from(WRONG_LINE);
             }
@@ -47,19 +48,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let style = Style::of_stdout(cli.global.json);
-    let code = finish(execute(cli), style);
+    let style = OutputStyle::for_stdout(cli.global.json);
+    let code = print_outcome(execute_command(cli), style);
     serve::log::flush();
     code
 }
 
 /// Runs a command to its end.
-fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
-    let open = |admin: AdminKey| Session::open(&global, admin.key.as_deref());
+fn execute_command(
+    CommandLine { global, command }: CommandLine,
+) -> Result<CommandReply, CommandError> {
+    let open = |admin: AdminKey| AdminSession::open(&global, admin.key.as_deref());
     match command {
-        Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
-        Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
-        Command::Backup {
+        CliCommand::Serve(arguments) => {
+            serve::run(&global, &arguments).map(|()| CommandReply::without_json())
+        }
+        CliCommand::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
+        CliCommand::Backup {
             folder,
             data,
             admin,
@@ -67,12 +72,12 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
             Some(data) => back_up::of_stopped(&data, &folder),
             None => back_up::of_running(&open(admin)?, &folder),
         },
-        Command::Restore { backup, data } => {
+        CliCommand::Restore { backup, data } => {
             restore::run(&backup, &data.unwrap_or_else(|| data_dir(&global)))
         }
-        Command::Demo => demo::run(&global),
-        Command::Listen(arguments) => listen::run(&global, &arguments),
-        Command::Apply {
+        CliCommand::Demo => demo::run(&global),
+        CliCommand::Listen(arguments) => listen::run(&global, &arguments),
+        CliCommand::Apply {
             files,
             dry_run,
             prune,
@@ -85,57 +90,59 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
             } else {
                 apply::check_files(&files)?
             };
-            let way = apply::Way {
+            let way = apply::ApplyOptions {
                 dry_run,
                 prune,
                 is_confirmed: confirmed.yes,
             };
             apply::run(&open(admin)?, &files, way)
         }
-        Command::Publish(arguments) => publish::run(&global, arguments),
-        Command::Topics { command, admin } => topics::run(&open(admin)?, command),
-        Command::Subscriptions { command, admin } => subscriptions::run(&open(admin)?, &command),
-        Command::Events { command, admin } => events::run(&open(admin)?, &command),
-        Command::Attempts { command, admin } => attempts::run(&open(admin)?, &command, global.json),
-        Command::DeadLetters { command, admin } => dead_letters::run(&open(admin)?, &command),
-        Command::Replays { command, admin } => replays::run(&open(admin)?, command),
-        Command::Audit { which, admin } => audit::run(&open(admin)?, &which),
-        Command::Links(admin) => links::run(&open(admin)?),
-        Command::Health => health::run(&global),
-        Command::Doctor { endpoints, admin } => doctor::run(&global, &admin, endpoints),
-        Command::Pressure(admin) => pressure::run(&open(admin)?),
-        Command::Completions { shell } => Ok(completions::run(shell)),
-        Command::Man { folder } => man::run(&folder),
+        CliCommand::Publish(arguments) => publish::run(&global, arguments),
+        CliCommand::Topics { command, admin } => topics::run(&open(admin)?, command),
+        CliCommand::Subscriptions { command, admin } => subscriptions::run(&open(admin)?, &command),
+        CliCommand::Events { command, admin } => events::run(&open(admin)?, &command),
+        CliCommand::Attempts { command, admin } => {
+            attempts::run(&open(admin)?, &command, global.json)
+        }
+        CliCommand::DeadLetters { command, admin } => dead_letters::run(&open(admin)?, &command),
+        CliCommand::Replays { command, admin } => replays::run(&open(admin)?, command),
+        CliCommand::Audit { which, admin } => audit::run(&open(admin)?, &which),
+        CliCommand::Links(admin) => links::run(&open(admin)?),
+        CliCommand::Health => health::run(&global),
+        CliCommand::Doctor { endpoints, admin } => doctor::run(&global, &admin, endpoints),
+        CliCommand::Pressure(admin) => pressure::run(&open(admin)?),
+        CliCommand::Completions { shell } => Ok(completions::run(shell)),
+        CliCommand::Man { folder } => man::run(&folder),
     }
 }
 
-fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
+fn print_outcome(outcome: Result<CommandReply, CommandError>, style: OutputStyle) -> ExitCode {
     let error = match outcome {
-        Ok(reply) => return show(&reply, style),
+        Ok(reply) => return print_reply(&reply, style),
         Err(error) => error,
     };
     if let Some(done) = error.done() {
-        show(done, style);
+        print_reply(done, style);
     }
     // With standard error closed, only the exit code is left to say it.
-    serve::log::say(&if style == Style::Json {
-        Shown::json(error.json())
+    serve::log::print_line(&if style == OutputStyle::Json {
+        TerminalText::from_json(error.to_json())
     } else {
-        Shown::text(&error.report())
+        TerminalText::from_text(&error.report())
     });
     ExitCode::from(error.exit_code())
 }
 
-fn show(reply: &Reply, style: Style) -> ExitCode {
+fn print_reply(reply: &CommandReply, style: OutputStyle) -> ExitCode {
     for note in reply.notes(style) {
-        tell(note);
+        tell_user(note);
     }
-    match Stream::Output.write(&reply.render(style)) {
+    match StandardStream::Output.write(&reply.render(style)) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, such as `head`, is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!(
+            tell_user(&format!(
                 "error: failed to write to standard output: {error}"
             ));
             ExitCode::FAILURE

@@ -19,13 +19,13 @@ use posthaste_system::SystemClock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use self::received::{Received, Verdict};
-use crate::cli::{Global, ListenArgs};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::signals::Signals;
-use crate::signature::verify;
-use crate::terminal::{Shown, Stream};
+use self::received::{ReceivedRequest, SignatureVerdict};
+use crate::cli::{GlobalOptions, ListenArgs};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::signals::SignalListener;
+use crate::signature::verify_signature;
+use crate::terminal::{StandardStream, TerminalText};
 use crate::threads::server_runtime;
 
 /// Largest body that is read: a batch has 1 MB, or one event of 1,000,000 bytes and its envelope.
@@ -47,7 +47,7 @@ enum ListenError {
     Process(#[source] io::Error),
 }
 
-impl Failure for ListenError {
+impl CommandFailure for ListenError {
     fn exit_code(&self) -> Option<u8> {
         matches!(self, Self::Secret(_)).then_some(2)
     }
@@ -64,7 +64,7 @@ impl Failure for ListenError {
 }
 
 /// The receiver: how it answers, and how it prints.
-struct Receiver {
+struct WebhookReceiver {
     secrets: Vec<SigningSecret>,
     answer: StatusCode,
     delay: Duration,
@@ -72,33 +72,36 @@ struct Receiver {
 }
 
 /// Listens until a signal comes.
-pub(crate) fn run(global: &Global, arguments: &ListenArgs) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    global: &GlobalOptions,
+    arguments: &ListenArgs,
+) -> Result<CommandReply, CommandError> {
     let secrets = arguments
         .secrets
         .iter()
         .map(|text| SigningSecret::parse(text))
         .collect::<Result<_, _>>();
-    let receiver = Receiver {
+    let receiver = WebhookReceiver {
         secrets: secrets.map_err(ListenError::Secret)?,
         answer: arguments.answer,
         delay: arguments.delay,
         is_json: global.json,
     };
     let runtime = server_runtime().map_err(ListenError::Process)?;
-    runtime.block_on(listen(arguments.port, receiver))?;
-    Ok(Reply::silent())
+    runtime.block_on(receive_until_signal(arguments.port, receiver))?;
+    Ok(CommandReply::without_json())
 }
 
-async fn listen(port: u16, receiver: Receiver) -> Result<(), ListenError> {
-    let mut signals = Signals::listen_with_hangup().map_err(ListenError::Process)?;
+async fn receive_until_signal(port: u16, receiver: WebhookReceiver) -> Result<(), ListenError> {
+    let mut signals = SignalListener::listen_with_hangup().map_err(ListenError::Process)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let bound = TcpListener::bind(address)
         .await
         .and_then(|it| Ok((it.local_addr()?, it)));
     let (address, listener) = bound.map_err(|source| ListenError::Port { port, source })?;
-    receiver.say_hello(address);
+    receiver.print_greeting(address);
     let router = Router::new()
-        .fallback(receive)
+        .fallback(receive_request)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
     let router = router.with_state(Arc::new(receiver));
     tokio::select! {
@@ -107,8 +110,8 @@ async fn listen(port: u16, receiver: Receiver) -> Result<(), ListenError> {
     }
 }
 
-async fn receive(
-    State(receiver): State<Arc<Receiver>>,
+async fn receive_request(
+    State(receiver): State<Arc<WebhookReceiver>>,
     method: Method,
     uri: http::Uri,
     headers: HeaderMap,
@@ -116,33 +119,35 @@ async fn receive(
 ) -> Response {
     let at = SystemClock.now();
     let verdict = match receiver.secrets.as_slice() {
-        [] => Verdict::NotChecked,
-        secrets => verify(secrets, &headers, &body, at).into(),
+        [] => SignatureVerdict::NotChecked,
+        secrets => verify_signature(secrets, &headers, &body, at).into(),
     };
-    let status = if let Verdict::Refused(_) = verdict {
+    let status = if let SignatureVerdict::Refused(_) = verdict {
         StatusCode::UNAUTHORIZED
     } else {
         receiver.answer
     };
-    let response =
-        consent(&method, &headers, &body, status).unwrap_or_else(|| status.into_response());
+    let response = handshake_response(&method, &headers, &body, status)
+        .unwrap_or_else(|| status.into_response());
     // Before the wait: a client that gives up in it ends this call.
-    say(&Received {
-        at,
-        method,
-        uri,
-        headers,
-        body,
-        verdict,
-        status,
-    }
-    .render(receiver.is_json));
+    print_now(
+        &ReceivedRequest {
+            at,
+            method,
+            uri,
+            headers,
+            body,
+            verdict,
+            status,
+        }
+        .render(receiver.is_json),
+    );
     SystemClock.sleep(receiver.delay).await;
     response
 }
 
 /// The consent that a handshake asks for, of CloudEvents or of Event Grid.
-fn consent(
+fn handshake_response(
     method: &Method,
     headers: &HeaderMap,
     body: &Bytes,
@@ -157,8 +162,8 @@ fn consent(
     Some((status, axum::Json(json!({ "validationResponse": code }))).into_response())
 }
 
-impl Receiver {
-    fn say_hello(&self, address: SocketAddr) {
+impl WebhookReceiver {
+    fn print_greeting(&self, address: SocketAddr) {
         let Self {
             secrets, answer, ..
         } = self;
@@ -169,9 +174,9 @@ impl Receiver {
         };
         if self.is_json {
             let hello = json!({ "url": format!("http://{address}"), "secrets": secrets.len() });
-            say(&Shown::json(hello));
+            print_now(&TerminalText::from_json(hello));
         } else {
-            say(&Shown::text(&format!(
+            print_now(&TerminalText::from_text(&format!(
                 "listening on http://{address}, answering {answer}; Ctrl-C ends it\nsignatures: {signatures}"
             )));
         }
@@ -179,6 +184,6 @@ impl Receiver {
 }
 
 /// Prints at once, also into a pipe. A reader that is gone does not stop the receiver.
-fn say(shown: &Shown) {
-    let _ = Stream::Output.write_line(shown);
+fn print_now(shown: &TerminalText) {
+    let _ = StandardStream::Output.write_line(shown);
 }

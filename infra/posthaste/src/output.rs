@@ -8,11 +8,11 @@ use posthaste_core::model::visible::{escaped_json, visible_line};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::terminal::{Shown, Stream};
+use crate::terminal::{StandardStream, TerminalText};
 
 /// The style of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum OutputStyle {
     /// Tables with lines, for people.
     Terminal,
     /// Aligned columns without lines, for `grep` and `awk`.
@@ -20,10 +20,10 @@ pub enum Style {
     Json,
 }
 
-impl Style {
+impl OutputStyle {
     /// The style for standard output.
-    pub fn of_stdout(json: bool) -> Self {
-        match (json, Stream::Output.is_terminal()) {
+    pub fn for_stdout(json: bool) -> Self {
+        match (json, StandardStream::Output.is_terminal()) {
             (true, _) => Self::Json,
             (false, true) => Self::Terminal,
             (false, false) => Self::Plain,
@@ -33,16 +33,16 @@ impl Style {
 
 /// The reply of a command: as JSON, and the same for people.
 #[derive(Debug)]
-pub struct Reply {
+pub struct CommandReply {
     json: Value,
     /// The text to print as JSON, where that of `json` would not be the same.
     exact: Option<String>,
-    parts: Vec<Part>,
+    parts: Vec<ReplyPart>,
     notes: Vec<String>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum ReplyPart {
     Rows {
         header: Vec<&'static str>,
         rows: Vec<Vec<String>>,
@@ -50,7 +50,7 @@ enum Part {
     Line(String),
 }
 
-impl Reply {
+impl CommandReply {
     /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
         Self {
@@ -62,33 +62,33 @@ impl Reply {
     }
 
     /// A reply that is shown as JSON in every style, because JSON was asked for.
-    pub fn verbatim(json: Value) -> Self {
-        let text = escaped_json(&pretty(&json)).into_owned();
+    pub fn always_json(json: Value) -> Self {
+        let text = escaped_json(&pretty_json(&json)).into_owned();
         Self::new(json).line(text)
     }
 
     /// A reply that is this JSON text, whose members and numbers stay as they are written.
-    pub fn exact(json: &str) -> Self {
+    pub fn from_json_text(json: &str) -> Self {
         Self {
-            exact: Some(indent(json)),
-            ..Self::silent()
+            exact: Some(indent_json(json)),
+            ..Self::without_json()
         }
     }
 
     /// A reply without JSON: in every style, only its lines are shown.
-    pub fn silent() -> Self {
+    pub fn without_json() -> Self {
         Self::new(Value::Null)
     }
 
     /// The same with another member in its JSON, which is an object.
-    pub fn with(mut self, name: &str, value: Value) -> Self {
+    pub fn with_member(mut self, name: &str, value: Value) -> Self {
         self.json[name] = value;
         self
     }
 
     /// Adds a line.
     pub fn line(mut self, text: impl Into<String>) -> Self {
-        self.parts.push(Part::Line(text.into()));
+        self.parts.push(ReplyPart::Line(text.into()));
         self
     }
 
@@ -99,7 +99,7 @@ impl Reply {
         rows: Vec<[String; N]>,
     ) -> Self {
         let rows = rows.into_iter().map(Vec::from).collect();
-        self.parts.push(Part::Rows {
+        self.parts.push(ReplyPart::Rows {
             header: header.into(),
             rows,
         });
@@ -127,8 +127,8 @@ impl Reply {
     }
 
     /// The notes to print in this style.
-    pub fn notes(&self, style: Style) -> impl Iterator<Item = &str> {
-        let shown = if style == Style::Json {
+    pub fn notes(&self, style: OutputStyle) -> impl Iterator<Item = &str> {
+        let shown = if style == OutputStyle::Json {
             &[]
         } else {
             self.notes.as_slice()
@@ -137,34 +137,34 @@ impl Reply {
     }
 
     /// The text to print.
-    pub fn render(&self, style: Style) -> Shown {
-        if style == Style::Json
+    pub fn render(&self, style: OutputStyle) -> TerminalText {
+        if style == OutputStyle::Json
             && let Some(json) = &self.exact
         {
-            return Shown::json(format_args!("{json}\n"));
+            return TerminalText::from_json(format_args!("{json}\n"));
         }
-        if style == Style::Json && !self.json.is_null() {
-            return Shown::json(format_args!("{}\n", pretty(&self.json)));
+        if style == OutputStyle::Json && !self.json.is_null() {
+            return TerminalText::from_json(format_args!("{}\n", pretty_json(&self.json)));
         }
         let mut text = String::new();
         for part in &self.parts {
             match part {
-                Part::Line(line) => text += line,
+                ReplyPart::Line(line) => text += line,
                 // A header without rows would say nothing.
-                Part::Rows { rows, .. } if rows.is_empty() => continue,
-                Part::Rows { header, rows } => text += &columns(header, rows, style),
+                ReplyPart::Rows { rows, .. } if rows.is_empty() => continue,
+                ReplyPart::Rows { header, rows } => text += &format_columns(header, rows, style),
             }
             text.push('\n');
         }
-        Shown::text(&text)
+        TerminalText::from_text(&text)
     }
 }
 
 /// Rows under a header, without a final line break.
-pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
+pub fn format_columns(header: &[&str], rows: &[Vec<String>], style: OutputStyle) -> String {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.load_style(if style == Style::Terminal {
+    table.load_style(if style == OutputStyle::Terminal {
         presets::UTF8_FULL_CONDENSED
     } else {
         presets::NOTHING
@@ -175,7 +175,7 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
             .map(|cell| visible_line(cell).into_owned())
             .collect::<Vec<_>>()
     }));
-    if style != Style::Terminal {
+    if style != OutputStyle::Terminal {
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
         }
@@ -190,7 +190,7 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
 
 /// A JSON text with a line for every member and item. Only the white space between them changes,
 /// and hidden characters are escaped: members keep their order, and numbers their form.
-pub fn indent(json: &str) -> String {
+pub fn indent_json(json: &str) -> String {
     let json = escaped_json(json);
     let mut text = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
@@ -236,7 +236,7 @@ pub fn indent(json: &str) -> String {
 }
 
 /// A value that the API writes as one word, in that word.
-pub fn word(value: &impl Serialize) -> String {
+pub fn api_word(value: &impl Serialize) -> String {
     json!(value).as_str().unwrap_or_default().to_owned()
 }
 
@@ -245,7 +245,7 @@ fn new_line(text: &mut String, depth: usize) {
     text.extend(std::iter::repeat_n("  ", depth));
 }
 
-fn pretty(json: &Value) -> String {
+fn pretty_json(json: &Value) -> String {
     // A `Value` has text keys only: writing it cannot fail.
     serde_json::to_string_pretty(json).unwrap_or_default()
 }
@@ -254,12 +254,12 @@ fn pretty(json: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn reply() -> Reply {
+    fn reply() -> CommandReply {
         let rows = vec![
             ["orders".to_owned(), "2".to_owned()],
             ["ops\u{1b}[2J".to_owned(), "10".to_owned()],
         ];
-        Reply::new(json!({ "topics": [] }))
+        CommandReply::new(json!({ "topics": [] }))
             .table(["topic", "subscriptions"], rows)
             .line("2 topics")
     }
@@ -268,24 +268,24 @@ mod tests {
     fn a_pipe_gets_aligned_columns_without_lines_or_control_characters() {
         let expected =
             "TOPIC           SUBSCRIPTIONS\norders          2\nops⟦U+001B⟧[2J  10\n2 topics\n";
-        assert_eq!(reply().render(Style::Plain).into_string(), expected);
+        assert_eq!(reply().render(OutputStyle::Plain).into_string(), expected);
     }
 
     #[test]
     fn an_empty_list_is_a_note_and_no_header() {
         let header = ["topic", "schema"];
-        let reply = Reply::new(json!({ "topics": [] })).list(header, vec![], "no topics");
-        assert_eq!(reply.render(Style::Plain).into_string(), "");
+        let reply = CommandReply::new(json!({ "topics": [] })).list(header, vec![], "no topics");
+        assert_eq!(reply.render(OutputStyle::Plain).into_string(), "");
         assert_eq!(
-            reply.notes(Style::Terminal).collect::<Vec<_>>(),
+            reply.notes(OutputStyle::Terminal).collect::<Vec<_>>(),
             ["no topics"]
         );
-        assert_eq!(reply.notes(Style::Json).count(), 0);
+        assert_eq!(reply.notes(OutputStyle::Json).count(), 0);
         assert_eq!(
-            Reply::silent()
+            CommandReply::without_json()
                 .table(header, vec![])
                 .line("end")
-                .render(Style::Plain)
+                .render(OutputStyle::Plain)
                 .into_string(),
             "end\n"
         );
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn json_is_the_same_whatever_people_see() {
         assert_eq!(
-            reply().render(Style::Json).into_string(),
+            reply().render(OutputStyle::Json).into_string(),
             "{\n  \"topics\": []\n}\n"
         );
     }
@@ -314,25 +314,26 @@ mod tests {
     ]
   }
 ]"#;
-        assert_eq!(indent(text), expected);
-        assert_eq!(indent(expected), expected);
+        assert_eq!(indent_json(text), expected);
+        assert_eq!(indent_json(expected), expected);
     }
 
     #[test]
     fn an_exact_reply_keeps_the_numbers_of_its_json() {
-        let reply = Reply::exact(r#"{"b":1.00,"a":18446744073709551616}"#).line("b and a");
+        let reply =
+            CommandReply::from_json_text(r#"{"b":1.00,"a":18446744073709551616}"#).line("b and a");
         assert_eq!(
-            reply.render(Style::Json).into_string(),
+            reply.render(OutputStyle::Json).into_string(),
             "{\n  \"b\": 1.00,\n  \"a\": 18446744073709551616\n}\n"
         );
-        assert_eq!(reply.render(Style::Plain).into_string(), "b and a\n");
+        assert_eq!(reply.render(OutputStyle::Plain).into_string(), "b and a\n");
     }
 
     #[test]
     fn a_terminal_gets_a_table() {
         assert!(
             reply()
-                .render(Style::Terminal)
+                .render(OutputStyle::Terminal)
                 .into_string()
                 .contains("│ orders")
         );

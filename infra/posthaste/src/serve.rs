@@ -37,7 +37,7 @@ mod settings;
 pub mod tls;
 mod upkeep;
 
-pub use app::App;
+pub use app::RunningServer;
 pub use error::ServeError;
 pub use run::run;
 pub use settings::ServeSettings;

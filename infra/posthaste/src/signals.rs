@@ -15,13 +15,13 @@ const STATUS_FILE: &str = "/proc/self/status";
 
 /// A listener for signals.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub(crate) struct SignalListener {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<Signal>,
 }
 
-impl Signals {
+impl SignalListener {
     /// Begins to listen for SIGINT and SIGTERM: from now on they do not end the process by
     /// themselves.
     pub(crate) fn listen() -> io::Result<Self> {

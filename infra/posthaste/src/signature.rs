@@ -25,7 +25,7 @@ pub(crate) enum SignatureError {
 }
 
 /// Verifies a request with the secrets that may have signed it.
-pub(crate) fn verify(
+pub(crate) fn verify_signature(
     secrets: &[SigningSecret],
     headers: &HeaderMap,
     body: &Bytes,
@@ -91,15 +91,15 @@ mod tests {
         let body = Bytes::from_static(b"{}");
         let headers = signed(&[secret(1), secret(2)], &body);
         assert_eq!(
-            verify(&[secret(3), secret(2)], &headers, &body, NOW),
+            verify_signature(&[secret(3), secret(2)], &headers, &body, NOW),
             Ok(())
         );
         assert_eq!(
-            verify(&[secret(3)], &headers, &body, NOW),
+            verify_signature(&[secret(3)], &headers, &body, NOW),
             Err(SignatureError::Wrong)
         );
         assert_eq!(
-            verify(&[secret(2)], &headers, &Bytes::from_static(b"[]"), NOW),
+            verify_signature(&[secret(2)], &headers, &Bytes::from_static(b"[]"), NOW),
             Err(SignatureError::Wrong)
         );
     }
@@ -109,14 +109,17 @@ mod tests {
         let body = Bytes::from_static(b"{}");
         let mut headers = signed(&[secret(1)], &body);
         let later = |minutes: u64| Timestamp::from_millis(NOW.as_millis() + minutes * 60_000);
-        assert_eq!(verify(&[secret(1)], &headers, &body, later(5)), Ok(()));
         assert_eq!(
-            verify(&[secret(1)], &headers, &body, later(6)),
+            verify_signature(&[secret(1)], &headers, &body, later(5)),
+            Ok(())
+        );
+        assert_eq!(
+            verify_signature(&[secret(1)], &headers, &body, later(6)),
             Err(SignatureError::Time)
         );
         headers.remove("webhook-id");
         assert_eq!(
-            verify(&[secret(1)], &headers, &body, NOW),
+            verify_signature(&[secret(1)], &headers, &body, NOW),
             Err(SignatureError::Header("webhook-id"))
         );
     }

@@ -13,16 +13,16 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// A text that may go to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown(String);
+pub struct TerminalText(String);
 
-impl Shown {
+impl TerminalText {
     /// A text for people, which keeps its lines.
-    pub fn text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(visible_text(text).into_owned())
     }
 
     /// A text of JSON, whose value stays as it is.
-    pub fn json(json: impl fmt::Display) -> Self {
+    pub fn from_json(json: impl fmt::Display) -> Self {
         Self(escaped_json(&json.to_string()).into_owned())
     }
 
@@ -39,12 +39,12 @@ impl Shown {
 
 /// A standard stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum StandardStream {
     Output,
     Error,
 }
 
-impl Stream {
+impl StandardStream {
     /// Whether a person looks at it.
     pub fn is_terminal(self) -> bool {
         match self {
@@ -54,19 +54,19 @@ impl Stream {
     }
 
     /// Writes a text at once, also into a pipe.
-    pub fn write(self, shown: &Shown) -> io::Result<()> {
+    pub fn write(self, shown: &TerminalText) -> io::Result<()> {
         self.write_bytes(shown.0.as_bytes())
     }
 
     /// Writes a text and a line break at once, also into a pipe.
-    pub fn write_line(self, shown: &Shown) -> io::Result<()> {
+    pub fn write_line(self, shown: &TerminalText) -> io::Result<()> {
         self.write_bytes(format!("{}\n", shown.0).as_bytes())
     }
 
     /// Writes bytes as they are, for a program that reads them. A terminal must not get them.
     pub fn write_exactly(self, bytes: &[u8]) -> io::Result<()> {
         if self.is_terminal() {
-            return self.write(&Shown::text(&String::from_utf8_lossy(bytes)));
+            return self.write(&TerminalText::from_text(&String::from_utf8_lossy(bytes)));
         }
         self.write_bytes(bytes)
     }
@@ -83,22 +83,22 @@ impl Stream {
 }
 
 /// Writes a line for people on standard error. With it closed, the line has no reader.
-pub fn tell(text: &str) {
-    let _ = Stream::Error.write_line(&Shown::text(text));
+pub fn tell_user(text: &str) {
+    let _ = StandardStream::Error.write_line(&TerminalText::from_text(text));
 }
 
 /// Puts a text in the place of the line that a terminal shows on standard error, or clears it.
 pub fn change_line(text: &str) {
     let line = format!("{CLEAR}{}", visible_line(text));
     // The work goes on without a reader.
-    let _ = Stream::Error.write_bytes(line.as_bytes());
+    let _ = StandardStream::Error.write_bytes(line.as_bytes());
 }
 
 /// Asks on standard error, and reads the answer from standard input. False where it is not `y` or
 /// `yes`, in any case.
-pub fn confirms(question: &str) -> io::Result<bool> {
+pub fn ask_yes_or_no(question: &str) -> io::Result<bool> {
     let question = format!("{} [y/N] ", visible_line(question));
-    Stream::Error.write_bytes(question.as_bytes())?;
+    StandardStream::Error.write_bytes(question.as_bytes())?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     let answer = answer.trim();
@@ -108,22 +108,22 @@ pub fn confirms(question: &str) -> io::Result<bool> {
 }
 
 /// Whether a person can be asked: standard input and standard error are a terminal.
-pub fn has_a_person() -> bool {
-    io::stdin().is_terminal() && Stream::Error.is_terminal()
+pub fn can_ask_user() -> bool {
+    io::stdin().is_terminal() && StandardStream::Error.is_terminal()
 }
 
 /// Prints the help or the version, which a command line asked for. Help shows the values of
 /// variables: if one of them hides something, the help is printed without colours.
 pub fn print_help(help: &clap::Error) {
     let plain = help.render().to_string();
-    let shown = Shown::text(&plain);
+    let shown = TerminalText::from_text(&plain);
     if shown.as_str() == plain {
         // It knows its stream, and the colours of a terminal.
         print_in_colours(help);
     } else if help.use_stderr() {
-        let _ = Stream::Error.write(&shown);
+        let _ = StandardStream::Error.write(&shown);
     } else {
-        let _ = Stream::Output.write(&shown);
+        let _ = StandardStream::Output.write(&shown);
     }
 }
 
@@ -155,13 +155,13 @@ mod tests {
     fn nothing_that_steers_a_terminal_passes_the_door() {
         let text = "a\u{1b}[2J\u{9b}2J\u{202e}b\nc\u{7f}";
         let expected = "a⟦U+001B⟧[2J⟦U+009B⟧2J⟦U+202E⟧b\nc⟦U+007F⟧";
-        assert_eq!(Shown::text(text).as_str(), expected);
+        assert_eq!(TerminalText::from_text(text).as_str(), expected);
     }
 
     #[test]
     fn json_passes_the_door_with_its_value() {
         let json = serde_json::json!({ "a\u{85}": ["\u{202e}\u{7f}\n"] });
-        let shown = Shown::json(&json);
+        let shown = TerminalText::from_json(&json);
         assert_eq!(shown.as_str(), r#"{"a\u0085":["\u202e\u007f\n"]}"#);
         let back: serde_json::Value = serde_json::from_str(shown.as_str()).unwrap();
         assert_eq!(back, json);

@@ -44,7 +44,7 @@ enum ThreadsError {
 pub(crate) fn server_runtime() -> io::Result<Runtime> {
     let cores = available_parallelism().map_or(1, |cores| cores.get() - 1);
     let given = env::var_os(WORKERS_VARIABLE).map(|given| given.to_string_lossy().into_owned());
-    let workers = workers(given, cores).map_err(io::Error::other)?;
+    let workers = worker_count(given, cores).map_err(io::Error::other)?;
     try_threads(workers + OTHERS, |work| thread::Builder::new().spawn(work))
         .map_err(io::Error::other)?;
     runtime::Builder::new_multi_thread()
@@ -54,7 +54,7 @@ pub(crate) fn server_runtime() -> io::Result<Runtime> {
 }
 
 /// The number that is given, or else a thread for each of these cores.
-fn workers(given: Option<String>, cores: usize) -> Result<usize, ThreadsError> {
+fn worker_count(given: Option<String>, cores: usize) -> Result<usize, ThreadsError> {
     let Some(given) = given else {
         return Ok(cores.max(1));
     };
@@ -64,12 +64,12 @@ fn workers(given: Option<String>, cores: usize) -> Result<usize, ThreadsError> {
 }
 
 /// What a thread that is tried does.
-type Work = Box<dyn FnOnce() + Send>;
+type ThreadWork = Box<dyn FnOnce() + Send>;
 
 /// Starts so many threads at once, and ends them.
 fn try_threads(
     needed: usize,
-    start: impl Fn(Work) -> io::Result<JoinHandle<()>>,
+    start: impl Fn(ThreadWork) -> io::Result<JoinHandle<()>>,
 ) -> Result<(), ThreadsError> {
     let mut threads = Vec::with_capacity(needed);
     let mut all = Ok(());
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn worker_threads_are_as_given_or_one_less_than_cores() {
         let check = |given: Option<&str>, cores, expected: Option<usize>| {
-            let workers = workers(given.map(str::to_owned), cores);
+            let workers = worker_count(given.map(str::to_owned), cores);
             assert_eq!(workers.ok(), expected, "{given:?}");
         };
         check(None, 0, Some(1));

@@ -2,4 +2,4 @@
 
 mod mistakes;
 
-pub use mistakes::{FileMistake, Mistakes, parse, read, read_part, refused};
+pub use mistakes::{FileMistake, FileMistakes, parse, read_file, read_part, rule_violation};

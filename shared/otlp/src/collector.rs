@@ -32,7 +32,7 @@ pub type UnreachableError = Box<dyn Error + Send + Sync>;
 /// Sends requests to a collector, each bounded in time.
 pub trait Collector: Send + Sync {
     /// Sends one.
-    fn post(
+    fn post_blocking(
         &self,
         request: CollectorRequest,
     ) -> impl Future<Output = Result<CollectorResponse, UnreachableError>> + Send;

@@ -182,7 +182,7 @@ impl<C: Collector> OtlpExporter<C> {
             headers,
             body: message.encode_to_vec().into(),
         };
-        let sent = outcome_of_response(self.collector.post(request).await);
+        let sent = outcome_of_response(self.collector.post_blocking(request).await);
         let is_failing = &self.is_failing[signal as usize];
         if matches!(sent, SendOutcome::Taken(_)) && is_failing.swap(false, Ordering::Relaxed) {
             let signal = signal.as_str();

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-use posthaste::cli::{Cli, Command};
-use posthaste::serve::{App, ServeSettings};
+use posthaste::cli::{CliCommand, CommandLine};
+use posthaste::serve::{RunningServer, ServeSettings};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_tests::api::Api;
@@ -36,9 +36,9 @@ fn check(case: Case) {
         .build();
     let runtime = runtime.expect("a runtime starts");
     let app = runtime
-        .block_on(App::start(&settings(case, home.path())))
+        .block_on(RunningServer::start(&settings(case, home.path())))
         .expect("the server starts");
-    let api = Api::new(app.url(), app.admin_key().expose());
+    let api = Api::new(app.publish_url(), app.admin_key().expose());
     let mut load = Load::start(case, &api, &endpoint);
     let count = || {
         let region = Region::new(ALLOCATOR);
@@ -73,11 +73,12 @@ fn settings(case: Case, data_dir: &Path) -> ServeSettings {
     ];
     let line = line.iter().chain(case.options()).map(Into::into);
     let line = line.chain(["--data-dir".into(), data_dir.into()]);
-    let Cli { global, command } = Cli::read(line).expect("serve has these options");
-    let Command::Serve(options) = command else {
+    let CommandLine { global, command } =
+        CommandLine::from_arguments(line).expect("serve has these options");
+    let CliCommand::Serve(options) = command else {
         panic!("not the command serve")
     };
-    let settings = ServeSettings::of(
+    let settings = ServeSettings::from_arguments(
         &global,
         &options,
         PressureSettings::default(),

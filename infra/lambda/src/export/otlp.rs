@@ -52,7 +52,10 @@ struct LambdaExport {
 }
 
 impl Collector for LambdaCollector {
-    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
+    async fn post_blocking(
+        &self,
+        request: CollectorRequest,
+    ) -> Result<CollectorResponse, UnreachableError> {
         let CollectorRequest { url, headers, body } = request;
         let (status, body) = self.0.post(url.as_str(), &headers, body).await?;
         Ok(CollectorResponse { status, body })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posthaste_local::RebuildError;
 
 use super::parts::MANIFEST_FILE;
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Error of a file or folder.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ pub enum BackupError {
 
 impl FolderError {
     /// An error, from what was done with which path.
-    pub(super) fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn failed_to(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self {
             doing,
@@ -96,9 +96,9 @@ impl FolderError {
     }
 }
 
-impl Failure for FolderError {}
+impl CommandFailure for FolderError {}
 
-impl Failure for BackupError {
+impl CommandFailure for BackupError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotEmpty { .. } => "name a folder that is not there yet; nothing was changed",

@@ -12,8 +12,8 @@ use super::error::{BackupError, FolderError};
 pub(super) const LOST_AND_FOUND: &str = "lost+found";
 
 /// Makes a folder for its owner alone, or takes one that is empty.
-pub(super) fn make(folder: &Path) -> Result<(), BackupError> {
-    make_folder(folder).map_err(FolderError::of("make the folder", folder))?;
+pub(super) fn make_empty(folder: &Path) -> Result<(), BackupError> {
+    make_folder(folder).map_err(FolderError::failed_to("make the folder", folder))?;
     check_empty(folder)
 }
 
@@ -29,7 +29,7 @@ pub fn check_empty(folder: &Path) -> Result<(), BackupError> {
 }
 
 fn is_empty(folder: &Path) -> Result<bool, FolderError> {
-    let failed = || FolderError::of("look into the folder", folder);
+    let failed = || FolderError::failed_to("look into the folder", folder);
     for entry in fs::read_dir(folder).map_err(failed())? {
         if entry.map_err(failed())?.file_name() != LOST_AND_FOUND {
             return Ok(false);
@@ -49,16 +49,16 @@ pub(super) fn make_above(
         .take_while(|folder| *folder != root && !made.contains(*folder))
         .collect();
     for folder in missing.into_iter().rev() {
-        private::make_folder(folder).map_err(FolderError::of("make the folder", folder))?;
+        private::make_folder(folder).map_err(FolderError::failed_to("make the folder", folder))?;
         made.insert(folder.to_owned());
     }
     Ok(())
 }
 
 /// Makes the names in a folder durable.
-pub(super) fn sync(folder: &Path) -> Result<(), FolderError> {
+pub(super) fn sync_folder(folder: &Path) -> Result<(), FolderError> {
     let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(FolderError::of("sync the folder", folder))
+    synced.map_err(FolderError::failed_to("sync the folder", folder))
 }
 
 #[cfg(test)]
@@ -69,14 +69,14 @@ mod tests {
     fn folder_with_anything_in_it_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b");
-        make(&folder).unwrap();
-        make(&folder).unwrap();
+        make_empty(&folder).unwrap();
+        make_empty(&folder).unwrap();
         fs::create_dir(folder.join("lost+found")).unwrap();
-        make(&folder).unwrap();
+        make_empty(&folder).unwrap();
         fs::write(folder.join(".hidden"), "x").unwrap();
-        let error = make(&folder).unwrap_err();
+        let error = make_empty(&folder).unwrap_err();
         assert!(matches!(error, BackupError::NotEmpty { .. }), "{error}");
-        let error = make(&folder.join(".hidden")).unwrap_err();
+        let error = make_empty(&folder.join(".hidden")).unwrap_err();
         assert!(matches!(error, BackupError::File(_)), "{error}");
     }
 }

@@ -21,7 +21,7 @@ pub(super) const FORMAT: u32 = 1;
 /// A backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Manifest {
+pub struct BackupManifest {
     /// The layout of the backup.
     pub format: u32,
     /// The version of the program whose data folder it is.
@@ -33,7 +33,7 @@ pub struct Manifest {
     /// State objects in the database.
     pub objects: u64,
     /// The parts of the data folder, as far as it had them.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BackupPart>,
     /// The SHA-256 of the list of files and their own digests.
     pub sums_sha256: String,
 }
@@ -41,7 +41,7 @@ pub struct Manifest {
 /// A part of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Part {
+pub struct BackupPart {
     /// The name of the file or folder.
     pub name: String,
     /// Number of files.
@@ -52,21 +52,21 @@ pub struct Part {
 
 /// What is read first: whatever else a newer version writes, it has this.
 #[derive(Debug, Deserialize)]
-struct Layout {
+struct ManifestFormat {
     format: u32,
 }
 
-impl Manifest {
+impl BackupManifest {
     /// The number of files and their bytes.
-    pub fn total(&self) -> (u64, u64) {
-        let sum = |count: fn(&Part) -> u64| self.parts.iter().map(count).sum();
+    pub fn files_and_bytes(&self) -> (u64, u64) {
+        let sum = |count: fn(&BackupPart) -> u64| self.parts.iter().map(count).sum();
         (sum(|part| part.files), sum(|part| part.bytes))
     }
 
     /// Writes the file, which makes the folder a backup. All else must be durable.
     pub(super) fn write(&self, folder: &Path) -> Result<(), FolderError> {
         let unfinished = folder.join(UNFINISHED_FILE);
-        let failed = || FolderError::of("write", &unfinished);
+        let failed = || FolderError::failed_to("write", &unfinished);
         let text = serde_json::to_string_pretty(self).map_err(|error| failed()(error.into()))?;
         let mut file = private::open(OpenOptions::new().write(true).create_new(true), &unfinished)
             .map_err(failed())?;
@@ -74,13 +74,13 @@ impl Manifest {
             .and_then(|()| file.sync_all())
             .map_err(failed())?;
         fs::rename(&unfinished, folder.join(MANIFEST_FILE)).map_err(failed())?;
-        fresh::sync(folder)
+        fresh::sync_folder(folder)
     }
 
     /// Reads the file of a backup.
     pub(super) fn read(folder: &Path) -> Result<Self, BackupError> {
         let path = folder.join(MANIFEST_FILE);
-        let read = fs::read(&path).map_err(FolderError::of("read", &path));
+        let read = fs::read(&path).map_err(FolderError::failed_to("read", &path));
         let bytes = match read {
             Err(error) if error.is_absent() => {
                 return Err(BackupError::Unfinished {
@@ -93,7 +93,7 @@ impl Manifest {
             path: path.clone(),
             source,
         };
-        let Layout { format } = serde_json::from_slice(&bytes).map_err(failed)?;
+        let ManifestFormat { format } = serde_json::from_slice(&bytes).map_err(failed)?;
         if format > FORMAT {
             return Err(BackupError::Newer {
                 format,

@@ -11,17 +11,20 @@ use posthaste_local::{CopyCounts, private, rebuild_database};
 
 use super::error::{BackupError, FolderError};
 use super::fresh;
-use super::manifest::{FORMAT, Manifest};
+use super::manifest::{BackupManifest, FORMAT};
 use super::parts::{DATABASE, part_of};
-use super::sums::{CopyError, Sum, Sums, copy};
-use super::wire::{Line, ReadPieces, SenderFailed};
+use super::sums::{CopyError, FileSum, SumsWriter, copy_with_digest};
+use super::wire::{PieceReader, SenderFailed, WireLine};
 
 /// Keeps a backup in a folder that must be empty or not there. Everything is durable before the
 /// folder becomes a backup. Blocks, for as long as the stream takes to come.
-pub fn receive(input: &mut impl BufRead, folder: &Path) -> Result<Manifest, BackupError> {
-    fresh::make(folder)?;
-    let head = Line::read(input).map_err(BackupError::CutOff)?;
-    let Line::Backup {
+pub fn receive_backup(
+    input: &mut impl BufRead,
+    folder: &Path,
+) -> Result<BackupManifest, BackupError> {
+    fresh::make_empty(folder)?;
+    let head = WireLine::read(input).map_err(BackupError::CutOff)?;
+    let WireLine::Backup {
         format,
         version,
         taken_at,
@@ -33,22 +36,24 @@ pub fn receive(input: &mut impl BufRead, folder: &Path) -> Result<Manifest, Back
         let known = FORMAT;
         return Err(BackupError::Newer { format, known });
     }
-    let mut receiving = Receiving {
+    let mut receiving = BackupReceiver {
         folder,
         folders: BTreeSet::from([folder.to_owned()]),
-        sums: Sums::begin(folder)?,
+        sums: SumsWriter::create(folder)?,
         copied: None,
         files: 0,
     };
-    receiving.all(input).map_err(with_reason_of_sender)?;
+    receiving
+        .receive_all(input)
+        .map_err(with_reason_of_sender)?;
     for folder in receiving.folders.iter().rev() {
-        fresh::sync(folder)?;
+        fresh::sync_folder(folder)?;
     }
     let Some(CopyCounts { messages, objects }) = receiving.copied else {
         return Err(BackupError::CutOff(io::ErrorKind::InvalidData.into()));
     };
     let (parts, sums_sha256) = receiving.sums.finish()?;
-    let manifest = Manifest {
+    let manifest = BackupManifest {
         format,
         version,
         taken_at,
@@ -77,46 +82,48 @@ fn with_reason_of_sender(error: BackupError) -> BackupError {
     }
 }
 
-struct Receiving<'a> {
+struct BackupReceiver<'a> {
     folder: &'a Path,
     /// The folders in which there are new names.
     folders: BTreeSet<PathBuf>,
-    sums: Sums,
+    sums: SumsWriter,
     copied: Option<CopyCounts>,
     files: u64,
 }
 
-impl Receiving<'_> {
+impl BackupReceiver<'_> {
     /// Takes everything up to the end.
-    fn all(&mut self, input: &mut impl BufRead) -> Result<(), BackupError> {
+    fn receive_all(&mut self, input: &mut impl BufRead) -> Result<(), BackupError> {
         loop {
-            match Line::read(input).map_err(BackupError::CutOff)? {
-                Line::Database {} if self.copied.is_none() => self.database(input)?,
-                Line::File { path, modified_ms } => self.file(input, path, modified_ms)?,
-                Line::Failed { reason } => return Err(BackupError::Failed { reason }),
-                Line::End { files } if files == self.files => return Ok(()),
-                Line::End { .. } | Line::Database {} | Line::Backup { .. } => {
+            match WireLine::read(input).map_err(BackupError::CutOff)? {
+                WireLine::Database {} if self.copied.is_none() => self.receive_database(input)?,
+                WireLine::File { path, modified_ms } => {
+                    self.receive_file(input, path, modified_ms)?
+                }
+                WireLine::Failed { reason } => return Err(BackupError::Failed { reason }),
+                WireLine::End { files } if files == self.files => return Ok(()),
+                WireLine::End { .. } | WireLine::Database {} | WireLine::Backup { .. } => {
                     return Err(BackupError::CutOff(io::ErrorKind::InvalidData.into()));
                 }
             }
         }
     }
 
-    fn database(&mut self, input: &mut impl BufRead) -> Result<(), BackupError> {
-        let mut rows = ReadPieces::new(input);
+    fn receive_database(&mut self, input: &mut impl BufRead) -> Result<(), BackupError> {
+        let mut rows = PieceReader::new(input);
         self.copied =
             Some(rebuild_database(self.folder, &mut rows).map_err(BackupError::Database)?);
         // The end of the rows is followed by that of their pieces.
         io::copy(&mut rows, &mut io::sink()).map_err(BackupError::CutOff)?;
         let path = self.folder.join(DATABASE);
-        let failed = || FolderError::of("read", &path);
+        let failed = || FolderError::failed_to("read", &path);
         let mut file = File::open(&path).map_err(failed())?;
-        let copied = copy(&mut file, &mut io::sink());
+        let copied = copy_with_digest(&mut file, &mut io::sink());
         let (sha256, bytes) = copied.map_err(|error| failed()(error.into_inner()))?;
-        self.add(DATABASE, DATABASE.to_owned(), sha256, bytes)
+        self.add_sum(DATABASE, DATABASE.to_owned(), sha256, bytes)
     }
 
-    fn file(
+    fn receive_file(
         &mut self,
         input: &mut impl BufRead,
         path: String,
@@ -128,10 +135,10 @@ impl Receiving<'_> {
         };
         let to = self.folder.join(&path);
         fresh::make_above(self.folder, &to, &mut self.folders)?;
-        let failed = || FolderError::of("write", &to);
+        let failed = || FolderError::failed_to("write", &to);
         let mut file =
             private::open(OpenOptions::new().write(true).create_new(true), &to).map_err(failed())?;
-        let copied = copy(&mut ReadPieces::new(input), &mut file);
+        let copied = copy_with_digest(&mut PieceReader::new(input), &mut file);
         let (sha256, bytes) = copied.map_err(|error| match error {
             CopyError::Read(error) => BackupError::CutOff(error),
             CopyError::Write(error) => failed()(error).into(),
@@ -142,10 +149,10 @@ impl Receiving<'_> {
             .map_or(Ok(()), |modified| file.set_modified(modified))
             .and_then(|()| file.sync_all())
             .map_err(failed())?;
-        self.add(&part, path, sha256, bytes)
+        self.add_sum(&part, path, sha256, bytes)
     }
 
-    fn add(
+    fn add_sum(
         &mut self,
         part: &str,
         path: String,
@@ -153,6 +160,6 @@ impl Receiving<'_> {
         bytes: u64,
     ) -> Result<(), BackupError> {
         self.files += 1;
-        Ok(self.sums.add(part, &Sum { sha256, path }, bytes)?)
+        Ok(self.sums.add(part, &FileSum { sha256, path }, bytes)?)
     }
 }

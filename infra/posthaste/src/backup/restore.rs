@@ -10,10 +10,10 @@ use posthaste_local::private;
 
 use super::error::{BackupError, FolderError};
 use super::fresh;
-use super::manifest::Manifest;
+use super::manifest::BackupManifest;
 use super::parts::DATABASE;
-use super::restored::{RESTORED_FILE, Restored};
-use super::sums::{self, CopyError, Sum, copy};
+use super::restored::{RESTORED_FILE, RestoreNote};
+use super::sums::{self, CopyError, FileSum, copy_with_digest};
 
 /// The name of the database until all else is there.
 const UNFINISHED_DATABASE: &str = "posthaste.redb.new";
@@ -21,8 +21,12 @@ const UNFINISHED_DATABASE: &str = "posthaste.redb.new";
 /// Makes a data folder of a backup. The folder must be empty or not there. While it is filled, its
 /// database is an empty file, with which no server starts, so what is half done is never used.
 /// Where it fails, what was made is removed. Blocks, for as long as the disks take.
-pub fn restore(backup: &Path, folder: &Path, now: Timestamp) -> Result<Manifest, BackupError> {
-    let manifest = Manifest::read(backup)?;
+pub fn restore_backup(
+    backup: &Path,
+    folder: &Path,
+    now: Timestamp,
+) -> Result<BackupManifest, BackupError> {
+    let manifest = BackupManifest::read(backup)?;
     let sums = sums::read(backup, &manifest.sums_sha256)?;
     if !sums.iter().any(|sum| sum.path == DATABASE) {
         return Err(BackupError::Damaged {
@@ -30,24 +34,24 @@ pub fn restore(backup: &Path, folder: &Path, now: Timestamp) -> Result<Manifest,
         });
     }
     let was_there = folder.exists();
-    fresh::make(folder)?;
-    let filled = fill(backup, folder, &manifest, &sums, now);
+    fresh::make_empty(folder)?;
+    let filled = fill_folder(backup, folder, &manifest, &sums, now);
     if filled.is_err() {
-        clear(folder, was_there);
+        clear_folder(folder, was_there);
     }
     filled.map(|()| manifest)
 }
 
-fn fill(
+fn fill_folder(
     backup: &Path,
     folder: &Path,
-    manifest: &Manifest,
-    sums: &[Sum],
+    manifest: &BackupManifest,
+    sums: &[FileSum],
     now: Timestamp,
 ) -> Result<(), BackupError> {
     let database = folder.join(DATABASE);
     let options = OpenOptions::new().write(true).create_new(true).clone();
-    private::open(&options, &database).map_err(FolderError::of("make", &database))?;
+    private::open(&options, &database).map_err(FolderError::failed_to("make", &database))?;
     let mut folders = BTreeSet::from([folder.to_owned()]);
     for sum in sums {
         let name = if sum.path == DATABASE {
@@ -61,11 +65,11 @@ fn fill(
     }
     write_note(folder, manifest, now)?;
     for folder in folders.iter().rev() {
-        fresh::sync(folder)?;
+        fresh::sync_folder(folder)?;
     }
     fs::rename(folder.join(UNFINISHED_DATABASE), &database)
-        .map_err(FolderError::of("write", &database))?;
-    Ok(fresh::sync(folder)?)
+        .map_err(FolderError::failed_to("write", &database))?;
+    Ok(fresh::sync_folder(folder)?)
 }
 
 /// Copies a file with its time, if it has this digest.
@@ -73,8 +77,8 @@ fn copy_file(from: &Path, to: &Path, sha256: &str) -> Result<(), BackupError> {
     let damaged = || BackupError::Damaged {
         path: from.to_owned(),
     };
-    let read = || FolderError::of("read", from);
-    let write = || FolderError::of("write", to);
+    let read = || FolderError::failed_to("read", from);
+    let write = || FolderError::failed_to("write", to);
     let mut source = match File::open(from).map_err(read()) {
         Err(error) if error.is_absent() => return Err(damaged()),
         opened => opened?,
@@ -83,7 +87,7 @@ fn copy_file(from: &Path, to: &Path, sha256: &str) -> Result<(), BackupError> {
     let modified = modified.map_err(read())?;
     let mut file =
         private::open(OpenOptions::new().write(true).create_new(true), to).map_err(write())?;
-    let (found, _) = copy(&mut source, &mut file).map_err(|error| match error {
+    let (found, _) = copy_with_digest(&mut source, &mut file).map_err(|error| match error {
         CopyError::Read(error) => read()(error),
         CopyError::Write(error) => write()(error),
     })?;
@@ -96,10 +100,10 @@ fn copy_file(from: &Path, to: &Path, sha256: &str) -> Result<(), BackupError> {
     Ok(())
 }
 
-fn write_note(folder: &Path, manifest: &Manifest, now: Timestamp) -> Result<(), FolderError> {
+fn write_note(folder: &Path, manifest: &BackupManifest, now: Timestamp) -> Result<(), FolderError> {
     let path = folder.join(RESTORED_FILE);
-    let failed = || FolderError::of("write", &path);
-    let note = Restored {
+    let failed = || FolderError::failed_to("write", &path);
+    let note = RestoreNote {
         taken_at: manifest.taken_at.clone(),
         version: manifest.version.clone(),
         restored_at: now.to_string(),
@@ -114,7 +118,7 @@ fn write_note(folder: &Path, manifest: &Manifest, now: Timestamp) -> Result<(), 
 
 /// Removes what was made in a folder that was empty. What stays is never used: the database in it
 /// is an empty file.
-fn clear(folder: &Path, was_there: bool) {
+fn clear_folder(folder: &Path, was_there: bool) {
     if !was_there {
         let _ = fs::remove_dir_all(folder);
         return;

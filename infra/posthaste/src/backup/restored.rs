@@ -12,7 +12,7 @@ pub(super) const RESTORED_FILE: &str = "restored.json";
 /// A data folder that was made of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Restored {
+pub struct RestoreNote {
     /// The moment of the backup, in RFC 3339.
     pub taken_at: String,
     /// The version of the program whose data folder it was.
@@ -21,7 +21,7 @@ pub struct Restored {
     pub restored_at: String,
 }
 
-impl Restored {
+impl RestoreNote {
     /// The moment of the backup of which a data folder was made. `None` if there is no note, or
     /// none that can be read.
     pub fn moment_of(data_dir: &Path) -> Option<Timestamp> {

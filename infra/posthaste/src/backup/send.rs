@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::FolderError;
 use super::manifest::FORMAT;
 use super::parts::{DEAD_LETTERS, LOG, LOG_ASIDE, is_object};
-use super::wire::{Line, Pieces};
+use super::wire::{PieceWriter, WireLine};
 use crate::commands::ADMIN_KEY_FILE;
 
 /// Bytes that are read at once.
@@ -23,7 +23,7 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A data folder at one moment.
 #[derive(Debug)]
-pub struct Source {
+pub struct BackupSource {
     /// The moment: all that was answered before is in it.
     pub taken_at: Timestamp,
     /// The database.
@@ -52,64 +52,64 @@ pub enum SendError {
 
 /// Sends a data folder. Returns the number of files. Blocks, for as long as the disk takes to read
 /// them and `out` to take them.
-pub fn send(source: Source, out: &mut impl Write) -> Result<u64, SendError> {
-    let Source {
+pub fn send_backup(source: BackupSource, out: &mut impl Write) -> Result<u64, SendError> {
+    let BackupSource {
         taken_at,
         snapshot,
         log,
         data_dir,
         stop,
     } = source;
-    let head = Line::Backup {
+    let head = WireLine::Backup {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: taken_at.to_string(),
     };
     head.write(out)?;
-    Line::Database {}.write(out)?;
-    let mut rows = Pieces::new(out, &stop);
+    WireLine::Database {}.write(out)?;
+    let mut rows = PieceWriter::new(out, &stop);
     snapshot.write_to(&mut rows)?;
     rows.finish()?;
     // From here on the database uses its free room again.
     drop(snapshot);
-    let mut sending = Sending {
+    let mut sending = BackupSender {
         out,
         stop: &stop,
         files: 1,
         buffer: vec![0; READ_BYTES],
     };
     match log {
-        Some(linked) => sending.folder(linked.root(), LOG)?,
-        None => sending.folder(&data_dir.join(LOG), LOG)?,
+        Some(linked) => sending.send_folder(linked.root(), LOG)?,
+        None => sending.send_folder(&data_dir.join(LOG), LOG)?,
     }
     for folder in [LOG_ASIDE, DEAD_LETTERS] {
-        sending.folder(&data_dir.join(folder), folder)?;
+        sending.send_folder(&data_dir.join(folder), folder)?;
     }
-    sending.file(&data_dir.join(ADMIN_KEY_FILE), ADMIN_KEY_FILE)?;
+    sending.send_file(&data_dir.join(ADMIN_KEY_FILE), ADMIN_KEY_FILE)?;
     let files = sending.files;
-    Line::End { files }.write(out)?;
+    WireLine::End { files }.write(out)?;
     out.flush()?;
     Ok(files)
 }
 
-struct Sending<'w, W> {
+struct BackupSender<'w, W> {
     out: &'w mut W,
     stop: &'w CancellationToken,
     files: u64,
     buffer: Vec<u8>,
 }
 
-impl<W: Write> Sending<'_, W> {
+impl<W: Write> BackupSender<'_, W> {
     /// Sends the objects of a folder. Other files are no part of what posthaste keeps there.
-    fn folder(&mut self, root: &Path, name: &str) -> Result<(), SendError> {
+    fn send_folder(&mut self, root: &Path, name: &str) -> Result<(), SendError> {
         // A list instead of recursion, because folders may be nested to any depth.
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
-            for (key, is_folder) in list(root, &folder)? {
+            for (key, is_folder) in list_objects(root, &folder)? {
                 if is_folder {
                     folders.push(key);
                 } else {
-                    self.file(&root.join(&key), &format!("{name}/{key}"))?;
+                    self.send_file(&root.join(&key), &format!("{name}/{key}"))?;
                 }
             }
         }
@@ -117,22 +117,22 @@ impl<W: Write> Sending<'_, W> {
     }
 
     /// Sends a file. One that is gone was deleted meanwhile, by a person or for its age.
-    fn file(&mut self, from: &Path, path: &str) -> Result<(), SendError> {
-        let failed = || FolderError::of("read", from);
+    fn send_file(&mut self, from: &Path, path: &str) -> Result<(), SendError> {
+        let failed = || FolderError::failed_to("read", from);
         let mut file = match File::open(from).map_err(failed()) {
             Err(error) if error.is_absent() => return Ok(()),
             opened => opened?,
         };
         let modified = file.metadata().and_then(|found| found.modified());
         let since = modified.map_err(failed())?.duration_since(UNIX_EPOCH);
-        let line = Line::File {
+        let line = WireLine::File {
             path: path.to_owned(),
             modified_ms: since.map_or(0, |since| {
                 u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
             }),
         };
         line.write(self.out)?;
-        let mut pieces = Pieces::new(self.out, self.stop);
+        let mut pieces = PieceWriter::new(self.out, self.stop);
         loop {
             match file.read(&mut self.buffer).map_err(failed())? {
                 0 => break,
@@ -146,9 +146,9 @@ impl<W: Write> Sending<'_, W> {
 }
 
 /// The keys of what is in a folder, in order, and whether each is a folder itself.
-fn list(root: &Path, folder: &str) -> Result<Vec<(String, bool)>, FolderError> {
+fn list_objects(root: &Path, folder: &str) -> Result<Vec<(String, bool)>, FolderError> {
     let path = root.join(folder);
-    let failed = || FolderError::of("list the folder", &path);
+    let failed = || FolderError::failed_to("list the folder", &path);
     let entries = match fs::read_dir(&path).map_err(failed()) {
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         entries => entries?,

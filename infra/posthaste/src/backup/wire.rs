@@ -29,12 +29,12 @@ pub(super) struct SenderFailed {
 /// Error of a backup that its sender ends before the end.
 #[derive(Debug, thiserror::Error)]
 #[error("the backup is ended")]
-struct Ended;
+struct BackupStopped;
 
 /// A line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Line {
+pub(super) enum WireLine {
     /// The beginning.
     Backup {
         format: u32,
@@ -52,7 +52,7 @@ pub(super) enum Line {
 }
 
 /// Bytes that are written in pieces.
-pub(super) struct Pieces<'w, W: Write> {
+pub(super) struct PieceWriter<'w, W: Write> {
     out: &'w mut W,
     piece: Vec<u8>,
     /// Once it is cancelled, no piece more is written, and each that was begun is whole.
@@ -60,14 +60,14 @@ pub(super) struct Pieces<'w, W: Write> {
 }
 
 /// Bytes that come in pieces.
-pub(super) struct ReadPieces<'r, R: Read> {
+pub(super) struct PieceReader<'r, R: Read> {
     input: &'r mut R,
     /// Bytes left of this piece.
     left: u32,
     is_over: bool,
 }
 
-impl Line {
+impl WireLine {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');
@@ -89,10 +89,10 @@ impl Line {
 /// Ends a backup that cannot be read on, where a line or a piece would follow.
 pub fn report_failure(out: &mut impl Write, reason: String) -> io::Result<()> {
     out.write_all(&NO_PIECE.to_le_bytes())?;
-    Line::Failed { reason }.write(out)
+    WireLine::Failed { reason }.write(out)
 }
 
-impl<'w, W: Write> Pieces<'w, W> {
+impl<'w, W: Write> PieceWriter<'w, W> {
     pub(super) fn new(out: &'w mut W, stop: &'w CancellationToken) -> Self {
         Self {
             out,
@@ -109,7 +109,7 @@ impl<'w, W: Write> Pieces<'w, W> {
 
     fn write_piece(&mut self) -> io::Result<()> {
         if self.stop.is_cancelled() {
-            return Err(io::Error::other(Ended));
+            return Err(io::Error::other(BackupStopped));
         }
         if self.piece.is_empty() {
             return Ok(());
@@ -122,7 +122,7 @@ impl<'w, W: Write> Pieces<'w, W> {
     }
 }
 
-impl<W: Write> Write for Pieces<'_, W> {
+impl<W: Write> Write for PieceWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(PIECE_BYTES - self.piece.len());
         self.piece.extend_from_slice(&bytes[..taken]);
@@ -137,7 +137,7 @@ impl<W: Write> Write for Pieces<'_, W> {
     }
 }
 
-impl<'r, R: Read> ReadPieces<'r, R> {
+impl<'r, R: Read> PieceReader<'r, R> {
     pub(super) fn new(input: &'r mut R) -> Self {
         Self {
             input,
@@ -153,14 +153,14 @@ impl<'r, R: Read> ReadPieces<'r, R> {
             return error;
         }
         match serde_json::from_slice(&line) {
-            Ok(Line::Failed { reason }) => io::Error::other(SenderFailed { reason }),
+            Ok(WireLine::Failed { reason }) => io::Error::other(SenderFailed { reason }),
             Ok(_) => io::ErrorKind::InvalidData.into(),
             Err(error) => error.into(),
         }
     }
 }
 
-impl<R: Read> Read for ReadPieces<'_, R> {
+impl<R: Read> Read for PieceReader<'_, R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !self.is_over {
             let mut length = [0; 4];
@@ -192,7 +192,7 @@ mod tests {
     fn written(bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let stop = CancellationToken::new();
-        let mut pieces = Pieces::new(&mut out, &stop);
+        let mut pieces = PieceWriter::new(&mut out, &stop);
         pieces.write_all(bytes).unwrap();
         pieces.finish().unwrap();
         out
@@ -205,12 +205,15 @@ mod tests {
                 .map(|n| u8::try_from(n % 251).unwrap())
                 .collect();
             let mut stream = written(&bytes);
-            Line::End { files: 7 }.write(&mut stream).unwrap();
+            WireLine::End { files: 7 }.write(&mut stream).unwrap();
             let mut input = &stream[..];
             let mut read = Vec::new();
-            ReadPieces::new(&mut input).read_to_end(&mut read).unwrap();
+            PieceReader::new(&mut input).read_to_end(&mut read).unwrap();
             assert!(read == bytes, "{length}");
-            assert_eq!(Line::read(&mut input).unwrap(), Line::End { files: 7 });
+            assert_eq!(
+                WireLine::read(&mut input).unwrap(),
+                WireLine::End { files: 7 }
+            );
         }
     }
 
@@ -218,14 +221,14 @@ mod tests {
     fn reason_of_the_sender_is_read_after_a_piece_and_after_a_line() {
         let mut stream = Vec::new();
         let stop = CancellationToken::new();
-        let mut pieces = Pieces::new(&mut stream, &stop);
+        let mut pieces = PieceWriter::new(&mut stream, &stop);
         pieces.write_all(&vec![7; PIECE_BYTES]).unwrap();
         stop.cancel();
         // What was begun is whole, and nothing more is written.
         assert!(pieces.write_all(&vec![7; 2 * PIECE_BYTES]).is_err());
         assert_eq!(stream.len(), 4 + PIECE_BYTES);
         report_failure(&mut stream, "it ends".to_owned()).unwrap();
-        let error = io::copy(&mut ReadPieces::new(&mut &stream[..]), &mut io::sink());
+        let error = io::copy(&mut PieceReader::new(&mut &stream[..]), &mut io::sink());
         let error = error.unwrap_err();
         let failed = error.get_ref().unwrap().downcast_ref::<SenderFailed>();
         assert_eq!(failed.unwrap().reason, "it ends");
@@ -234,8 +237,8 @@ mod tests {
         report_failure(&mut stream, "it ends".to_owned()).unwrap();
         let reason = "it ends".to_owned();
         assert_eq!(
-            Line::read(&mut &stream[..]).unwrap(),
-            Line::Failed { reason }
+            WireLine::read(&mut &stream[..]).unwrap(),
+            WireLine::Failed { reason }
         );
     }
 
@@ -244,11 +247,11 @@ mod tests {
         let whole = written(b"abc");
         for end in 0..whole.len() {
             let mut read = Vec::new();
-            let error = ReadPieces::new(&mut &whole[..end]).read_to_end(&mut read);
+            let error = PieceReader::new(&mut &whole[..end]).read_to_end(&mut read);
             assert_eq!(error.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         }
         for line in ["", "{\"end\":{\"files\":1}}", "{\"end\":"] {
-            let error = Line::read(&mut line.as_bytes()).unwrap_err();
+            let error = WireLine::read(&mut line.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{line}");
         }
     }

@@ -17,15 +17,15 @@ pub enum DeadLettersCommand {
     List(DeadLettersListArgs),
     /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
     #[command(after_help = examples::REPLAY)]
-    Replay(ReplayArgs),
+    Replay(DeadLettersReplayArgs),
     /// Mark a subscription's dead letters as needing nothing more. Lists and replays leave them out
     /// then.
     #[command(after_help = examples::RESOLVE)]
-    Resolve(SelectedArgs),
+    Resolve(DeadLetterSelectionArgs),
     /// Delete a subscription's dead letters, for ever. An object is deleted as a whole: where some
     /// of its events are not selected, those that are selected are resolved.
     #[command(after_help = examples::DELETE_DEAD_LETTERS)]
-    Delete(DeleteArgs),
+    Delete(DeadLettersDeleteArgs),
     /// Print a dead-letter object as it is stored.
     Show {
         /// The key of the object, as `list` shows it.
@@ -43,7 +43,7 @@ pub enum DeadLettersCommand {
 
 /// Dead letters of a subscription. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct DeadLettersArgs {
+pub struct SubscriptionDeadLettersArgs {
     /// The topic.
     pub topic: String,
     /// The subscription.
@@ -56,13 +56,13 @@ pub struct DeadLettersArgs {
     #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
     pub to: Option<WrittenTime>,
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
-    #[arg(long, value_parser = reasons())]
+    #[arg(long, value_parser = dead_letter_reasons())]
     pub reason: Option<String>,
 }
 
 /// Dead letters of a list. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct ListedArgs {
+pub struct DeadLetterFilterArgs {
     /// The topic. All topics if left out.
     pub topic: Option<String>,
     /// The subscription. All of the topic's if left out.
@@ -75,7 +75,7 @@ pub struct ListedArgs {
     #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
     pub to: Option<WrittenTime>,
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
-    #[arg(long, value_parser = reasons())]
+    #[arg(long, value_parser = dead_letter_reasons())]
     pub reason: Option<String>,
     /// Only events of this type.
     #[arg(long = "type", value_name = "TYPE")]
@@ -89,7 +89,7 @@ pub struct ListedArgs {
 #[derive(Debug, Args)]
 pub struct DeadLettersListArgs {
     #[command(flatten)]
-    pub which: ListedArgs,
+    pub which: DeadLetterFilterArgs,
     /// The most dead letters to list.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
@@ -99,7 +99,7 @@ pub struct DeadLettersListArgs {
 #[derive(Debug, Args)]
 pub struct DeadLettersExportArgs {
     #[command(flatten)]
-    pub which: ListedArgs,
+    pub which: DeadLetterFilterArgs,
     /// The folder for the file `dead-letters.jsonl`, or `-` for standard output.
     #[arg(long, value_name = "DIR", default_value = "-")]
     pub output: PathBuf,
@@ -119,9 +119,9 @@ pub struct DeadLettersImportArgs {
 
 /// The dead letters that a command is for. An option that is left out restricts nothing.
 #[derive(Debug, Args)]
-pub struct SelectedArgs {
+pub struct DeadLetterSelectionArgs {
     #[command(flatten)]
-    pub which: DeadLettersArgs,
+    pub which: SubscriptionDeadLettersArgs,
     /// Only events of this type. May be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
@@ -138,9 +138,9 @@ pub struct SelectedArgs {
 
 /// `dead-letters delete`.
 #[derive(Debug, Args)]
-pub struct DeleteArgs {
+pub struct DeadLettersDeleteArgs {
     #[command(flatten)]
-    pub selected: SelectedArgs,
+    pub selected: DeadLetterSelectionArgs,
     /// All of the subscription's dead letters. Needed where no other option selects some.
     #[arg(long, required_unless_present_any = ["from", "to", "reason", "types", "objects"])]
     pub all: bool,
@@ -148,9 +148,9 @@ pub struct DeleteArgs {
 
 /// `dead-letters replay`.
 #[derive(Debug, Args)]
-pub struct ReplayArgs {
+pub struct DeadLettersReplayArgs {
     #[command(flatten)]
-    pub selected: SelectedArgs,
+    pub selected: DeadLetterSelectionArgs,
     #[command(flatten)]
     pub run: ReplayRunArgs,
 }
@@ -194,6 +194,6 @@ pub enum ReplaysCommand {
 }
 
 /// The reasons that a dead letter can have.
-pub(super) fn reasons() -> PossibleValuesParser {
+pub(super) fn dead_letter_reasons() -> PossibleValuesParser {
     DeadLetterReason::ALL.map(DeadLetterReason::as_str).into()
 }

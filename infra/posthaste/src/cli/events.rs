@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use posthaste_core::delivery_log::LogResult;
 use posthaste_core::model::WrittenTime;
 
-use super::dead_letters::{ReplayRunArgs, reasons};
+use super::dead_letters::{ReplayRunArgs, dead_letter_reasons};
 use super::examples;
 
 /// `events`.
@@ -25,11 +25,11 @@ pub enum EventsCommand {
     Replay(EventsReplayArgs),
     /// Deliver one event to a subscription again, at once, whatever became of it.
     #[command(after_help = examples::EVENTS_RESEND)]
-    Resend(ResendArgs),
+    Resend(EventsResendArgs),
     /// Take an event back that was published for later and is not released yet, for all
     /// subscriptions.
     #[command(after_help = examples::EVENTS_CANCEL)]
-    Cancel(CancelEventArgs),
+    Cancel(EventsCancelArgs),
 }
 
 /// `events show`.
@@ -61,12 +61,12 @@ pub struct EventsListArgs {
     #[arg(long, value_name = "NAME")]
     pub subscription: Option<String>,
     #[command(flatten)]
-    pub which: RecordsArgs,
+    pub which: RecordFilterArgs,
 }
 
 /// `events resend`.
 #[derive(Debug, Args)]
-pub struct ResendArgs {
+pub struct EventsResendArgs {
     /// The topic.
     pub topic: String,
     /// The subscription.
@@ -85,7 +85,7 @@ pub struct ResendArgs {
 
 /// `events cancel`.
 #[derive(Debug, Args)]
-pub struct CancelEventArgs {
+pub struct EventsCancelArgs {
     /// The topic.
     pub topic: String,
     /// The event's id. Put `--` before one that begins with a hyphen.
@@ -110,7 +110,7 @@ pub struct EventsReplayArgs {
     #[arg(long, value_name = "RESULT", value_parser = ["delivered", "failed", "dead-lettered", "dropped"])]
     pub result: Option<String>,
     /// Only events that were given up for this reason.
-    #[arg(long, value_parser = reasons())]
+    #[arg(long, value_parser = dead_letter_reasons())]
     pub reason: Option<String>,
     /// Only events whose last attempt had this status, such as 503, or one of this class, such as
     /// 5xx.
@@ -145,7 +145,7 @@ pub struct AttemptsListArgs {
     /// The subscription.
     pub subscription: String,
     #[command(flatten)]
-    pub which: RecordsArgs,
+    pub which: RecordFilterArgs,
     /// Print the newest attempts, the oldest of them first, and then each new one, until Ctrl-C.
     /// With --json each is a line.
     #[arg(long, conflicts_with = "to")]
@@ -154,9 +154,9 @@ pub struct AttemptsListArgs {
 
 /// Records of the delivery log. An option that is left out restricts nothing.
 #[derive(Debug, Clone, Default, Args)]
-pub struct RecordsArgs {
+pub struct RecordFilterArgs {
     /// Only records with this result.
-    #[arg(long, value_name = "RESULT", value_parser = results())]
+    #[arg(long, value_name = "RESULT", value_parser = log_results())]
     pub result: Option<String>,
     /// Only events of this type.
     #[arg(long = "type", value_name = "TYPE")]
@@ -183,7 +183,7 @@ pub struct RecordsArgs {
 }
 
 /// The results that a record can have.
-fn results() -> PossibleValuesParser {
+fn log_results() -> PossibleValuesParser {
     LogResult::ALL
         .iter()
         .map(|result| result.as_str())

@@ -13,7 +13,7 @@ const GLOBAL: &str = "Global options";
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = GLOBAL)]
-pub struct Global {
+pub struct GlobalOptions {
     /// The address of the server.
     #[arg(
         long,

@@ -22,7 +22,7 @@ pub struct ListenArgs {
     )]
     pub secrets: Vec<String>,
     /// The status of every answer. A request whose signature is wrong is answered 401.
-    #[arg(long, value_name = "STATUS", default_value = "200", value_parser = status)]
+    #[arg(long, value_name = "STATUS", default_value = "200", value_parser = parse_status)]
     pub answer: StatusCode,
     /// The time before each answer, such as 2s or 500ms.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
@@ -30,7 +30,7 @@ pub struct ListenArgs {
 }
 
 /// Parses a final status. A 1xx is no answer.
-fn status(text: &str) -> Result<StatusCode, String> {
+fn parse_status(text: &str) -> Result<StatusCode, String> {
     let status = text
         .parse()
         .ok()
@@ -44,11 +44,11 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_final_status() {
-        assert_eq!(status("503"), Ok(StatusCode::SERVICE_UNAVAILABLE));
+        assert_eq!(parse_status("503"), Ok(StatusCode::SERVICE_UNAVAILABLE));
         assert!(
             ["100", "600", "OK", ""]
                 .iter()
-                .all(|text| status(text).is_err())
+                .all(|text| parse_status(text).is_err())
         );
     }
 }

@@ -55,7 +55,7 @@ pub struct PublishArgs {
     /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports,
     /// are refused first. A tier before the key's has no effect.
     #[arg(long, value_enum)]
-    pub tier: Option<Tier>,
+    pub tier: Option<DeclaredTier>,
     /// How long the events live from when they are accepted, such as PT10M [default: what the
     /// topic and its subscriptions say].
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
@@ -90,7 +90,7 @@ impl LaterTime {
     }
 
     /// The time, where it is `now`.
-    pub fn at(self, now: Timestamp) -> Timestamp {
+    pub fn resolve(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(time) => time,
             Self::In(length) => now + length,
@@ -123,8 +123,8 @@ pub struct PaceArgs {
     /// N events per second. Both obey its back pressure. A request without an answer is sent
     /// again under the same name, so that its events are published once. Only what a server
     /// had half written before it failed may come twice.
-    #[arg(long, value_name = "auto|N", value_parser = rate)]
-    pub rate: Option<Rate>,
+    #[arg(long, value_name = "auto|N", value_parser = parse_rate)]
+    pub rate: Option<PublishRate>,
     /// Most events in one request. A request is sent when it is full, at the end of the file, or
     /// when a pipe has been silent for a second.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "rate",
@@ -135,7 +135,7 @@ pub struct PaceArgs {
     pub from: u64,
     /// The name of that earlier run. What it published of the same file, with the same --batch and
     /// within a day, is not published again [default: a new name].
-    #[arg(long, value_name = "NAME", requires = "rate", value_parser = run_name)]
+    #[arg(long, value_name = "NAME", requires = "rate", value_parser = parse_run_name)]
     pub run: Option<String>,
     /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are
     /// enough. The exit code is then 6 for back pressure, and 7 for a server that did not
@@ -146,7 +146,7 @@ pub struct PaceArgs {
 
 /// The wanted pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
+pub enum PublishRate {
     /// As fast as the server takes it.
     Auto,
     /// The most events per second.
@@ -156,7 +156,7 @@ pub enum Rate {
 /// The tier that a producer declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Tier {
+pub enum DeclaredTier {
     /// As those with a topic's ordinary keys.
     Standard,
     /// The first to be refused.
@@ -172,17 +172,17 @@ enum ArgumentError {
     Run,
 }
 
-fn rate(text: &str) -> Result<Rate, ArgumentError> {
+fn parse_rate(text: &str) -> Result<PublishRate, ArgumentError> {
     match text {
-        "auto" => Ok(Rate::Auto),
+        "auto" => Ok(PublishRate::Auto),
         number => number
             .parse()
-            .map(Rate::PerSecond)
+            .map(PublishRate::PerSecond)
             .map_err(|_| ArgumentError::Rate),
     }
 }
 
-fn run_name(text: &str) -> Result<String, ArgumentError> {
+fn parse_run_name(text: &str) -> Result<String, ArgumentError> {
     let is_name = text.len() <= RUN_BYTES_MAX && IdempotencyKey::parse(text.as_bytes()).is_ok();
     is_name.then(|| text.to_owned()).ok_or(ArgumentError::Run)
 }

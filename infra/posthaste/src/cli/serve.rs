@@ -15,7 +15,7 @@ pub struct ServeArgs(ArgMatches);
 
 /// The options of the table.
 #[derive(Default)]
-struct Options(Vec<Arg>);
+struct OptionCollector(Vec<Arg>);
 
 impl SettingValues for &ServeArgs {
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T> {
@@ -36,7 +36,7 @@ impl SettingValues for &ServeArgs {
 
 impl Args for ServeArgs {
     fn augment_args(command: Command) -> Command {
-        let mut options = Options::default();
+        let mut options = OptionCollector::default();
         table::visit(&mut options);
         command.args(options.0)
     }
@@ -57,7 +57,7 @@ impl FromArgMatches for ServeArgs {
     }
 }
 
-impl SettingVisitor for Options {
+impl SettingVisitor for OptionCollector {
     fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) {
         let Some(option) = &setting.option else {
             return;
@@ -69,7 +69,7 @@ impl SettingVisitor for Options {
             .value_name(option.value)
             .help(help);
         let arg = arg
-            .value_parser(parser(option, setting.parse))
+            .value_parser(option_parser(option, setting.parse))
             .default_values(option.default);
         let arg = arg.help_heading(option.heading);
         self.0.push(match option.form {
@@ -82,7 +82,7 @@ impl SettingVisitor for Options {
     }
 }
 
-fn parser<T>(
+fn option_parser<T>(
     option: &'static ServeOption,
     parse: fn(&str) -> Result<T, SettingRefusal>,
 ) -> ValueParser

@@ -197,25 +197,27 @@ pub struct WrongLine {
 impl WrongLine {
     /// What is wrong. None for help and the version, which are no mistakes, and for a command line
     /// without a command, which is answered with the help.
-    pub fn of(error: &clap::Error) -> Option<Self> {
+    pub fn from_clap(error: &clap::Error) -> Option<Self> {
         if !error.use_stderr()
             || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         {
             return None;
         }
-        let usage = usage(error);
-        let command = usage.as_deref().map_or("posthaste", command_of);
+        let usage = usage_line(error);
+        let command = usage.as_deref().map_or("posthaste", command_in_usage);
         let (fault, way_out) = match error.kind() {
-            ErrorKind::InvalidSubcommand => no_command(error, command),
-            ErrorKind::UnknownArgument => no_option(error, command),
+            ErrorKind::InvalidSubcommand => explain_unknown_command(error, command),
+            ErrorKind::UnknownArgument => explain_unknown_option(error, command),
             ErrorKind::MissingRequiredArgument => {
-                let missing = texts(error, ContextKind::InvalidArg).join("`, `");
+                let missing = context_texts(error, ContextKind::InvalidArg).join("`, `");
                 (format!("{command} needs `{missing}`"), None)
             }
-            ErrorKind::InvalidValue | ErrorKind::ValueValidation => (bad_value(error), None),
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                (explain_bad_value(error), None)
+            }
             ErrorKind::ArgumentConflict => {
-                let one = texts(error, ContextKind::InvalidArg).join("`, `");
-                let others = texts(error, ContextKind::PriorArg);
+                let one = context_texts(error, ContextKind::InvalidArg).join("`, `");
+                let others = context_texts(error, ContextKind::PriorArg);
                 let fault = if others.is_empty() || others == [one.as_str()] {
                     format!("`{one}` may be given only once")
                 } else {
@@ -227,8 +229,8 @@ impl WrongLine {
                 (fault, None)
             }
             ErrorKind::TooManyValues => {
-                let value = shown(&text(error, ContextKind::InvalidValue));
-                let argument = text(error, ContextKind::InvalidArg);
+                let value = quote_argument(&context_text(error, ContextKind::InvalidValue));
+                let argument = context_text(error, ContextKind::InvalidArg);
                 (
                     format!("`{argument}` takes no more values, and {value} is one"),
                     None,
@@ -251,7 +253,7 @@ impl WrongLine {
             let _ = write!(text, "\n  try: {way_out}");
         }
         if let Some(usage) = &self.usage {
-            let command = command_of(usage);
+            let command = command_in_usage(usage);
             let _ = write!(text, "\n  usage: {usage}\n  help: {command} --help");
         } else {
             text.push_str("\n  help: posthaste --help");
@@ -260,7 +262,7 @@ impl WrongLine {
     }
 
     /// The same for programs.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({ "error": { "message": self.report(), "exitCode": WRONG_LINE } })
     }
 }
@@ -278,7 +280,7 @@ pub(super) fn with_usage(
     command: clap::Command,
     arguments: &[OsString],
 ) -> clap::Error {
-    if error.use_stderr() && usage(&error).is_none() {
+    if error.use_stderr() && usage_line(&error).is_none() {
         let usage = usage_of_named(command, arguments);
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     }
@@ -302,9 +304,9 @@ fn usage_of_named(command: clap::Command, arguments: &[OsString]) -> StyledStr {
     named.clone().render_usage()
 }
 
-fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
-    let word = text(error, ContextKind::InvalidSubcommand);
-    let fault = format!("{command} has no command {}", shown(&word));
+fn explain_unknown_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
+    let word = context_text(error, ContextKind::InvalidSubcommand);
+    let fault = format!("{command} has no command {}", quote_argument(&word));
     let asked = word.to_lowercase();
     let instead = INSTEAD
         .iter()
@@ -312,7 +314,7 @@ fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
     let way_out = if let Some((_, _, way_out)) = instead {
         Some((*way_out).to_owned())
     } else {
-        let alike = texts(error, ContextKind::SuggestedSubcommand);
+        let alike = context_texts(error, ContextKind::SuggestedSubcommand);
         let alike: Vec<_> = alike
             .iter()
             .map(|name| format!("`{command} {name}`"))
@@ -322,18 +324,18 @@ fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
     (fault, way_out)
 }
 
-fn no_option(error: &clap::Error, command: &str) -> (String, Option<String>) {
-    let word = text(error, ContextKind::InvalidArg);
+fn explain_unknown_option(error: &clap::Error, command: &str) -> (String, Option<String>) {
+    let word = context_text(error, ContextKind::InvalidArg);
     if !word.starts_with('-') {
         let fault = format!(
             "{command} takes no more arguments, and {} is one",
-            shown(&word)
+            quote_argument(&word)
         );
         return (fault, None);
     }
     let name = word.split('=').next().unwrap_or_default();
-    let fault = format!("{command} has no option {}", shown(name));
-    let alike = text(error, ContextKind::SuggestedArg);
+    let fault = format!("{command} has no option {}", quote_argument(name));
+    let alike = context_text(error, ContextKind::SuggestedArg);
     let instead = OPTION_INSTEAD.iter().find(|(asked, _)| *asked == name);
     let way_out = match instead {
         Some((_, instead)) => Some(format!("`{instead}`")),
@@ -343,14 +345,14 @@ fn no_option(error: &clap::Error, command: &str) -> (String, Option<String>) {
     (fault, way_out)
 }
 
-fn bad_value(error: &clap::Error) -> String {
-    let argument = text(error, ContextKind::InvalidArg);
-    let value = text(error, ContextKind::InvalidValue);
-    let allowed = texts(error, ContextKind::ValidValue);
+fn explain_bad_value(error: &clap::Error) -> String {
+    let argument = context_text(error, ContextKind::InvalidArg);
+    let value = context_text(error, ContextKind::InvalidValue);
+    let allowed = context_texts(error, ContextKind::ValidValue);
     let found = if value.is_empty() {
         "found nothing".to_owned()
     } else {
-        format!("found {}", shown(&value))
+        format!("found {}", quote_argument(&value))
     };
     if !allowed.is_empty() {
         return format!(
@@ -359,15 +361,15 @@ fn bad_value(error: &clap::Error) -> String {
         );
     }
     let reason = error.source().map(ToString::to_string).unwrap_or_default();
-    match expected(&reason) {
+    match expected_number(&reason) {
         Some(expected) => format!("`{argument}`: expected {expected}, {found}"),
         None if reason.is_empty() => format!("`{argument}`: expected a value, {found}"),
-        None => format!("`{argument}` is {}: {reason}", shown(&value)),
+        None => format!("`{argument}` is {}: {reason}", quote_argument(&value)),
     }
 }
 
 /// What a parser of numbers expected, where its own words do not say it.
-fn expected(reason: &str) -> Option<String> {
+fn expected_number(reason: &str) -> Option<String> {
     const NO_NUMBER: [&str; 4] = [
         "invalid digit found in string",
         "cannot parse integer from empty string",
@@ -387,7 +389,7 @@ fn expected(reason: &str) -> Option<String> {
 }
 
 /// The usage without its heading, in one line.
-fn usage(error: &clap::Error) -> Option<String> {
+fn usage_line(error: &clap::Error) -> Option<String> {
     let usage = match error.get(ContextKind::Usage)? {
         ContextValue::StyledStr(usage) => usage.to_string(),
         _ => return None,
@@ -397,7 +399,7 @@ fn usage(error: &clap::Error) -> Option<String> {
 }
 
 /// The command of a usage: `posthaste topics` of `posthaste topics [OPTIONS] [COMMAND]`.
-fn command_of(usage: &str) -> &str {
+fn command_in_usage(usage: &str) -> &str {
     let end = usage.find([' ', '\t']).map_or(usage.len(), |_| {
         usage
             .match_indices(' ')
@@ -414,11 +416,14 @@ fn first_line(error: &clap::Error) -> String {
     line.trim_start_matches("error: ").to_owned()
 }
 
-fn text(error: &clap::Error, kind: ContextKind) -> String {
-    texts(error, kind).into_iter().next().unwrap_or_default()
+fn context_text(error: &clap::Error, kind: ContextKind) -> String {
+    context_texts(error, kind)
+        .into_iter()
+        .next()
+        .unwrap_or_default()
 }
 
-fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+fn context_texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
         Some(ContextValue::Strings(texts)) => texts.clone(),
@@ -427,7 +432,7 @@ fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
 }
 
 /// An argument as it is repeated: in quotes, with what is no letter or sign as its number.
-fn shown(argument: &str) -> String {
+fn quote_argument(argument: &str) -> String {
     let mut shown: String = argument.chars().take(SHOWN_CHARS_MAX).collect();
     if argument.chars().nth(SHOWN_CHARS_MAX).is_some() {
         shown.push('…');
@@ -438,13 +443,13 @@ fn shown(argument: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
+    use crate::cli::CommandLine;
     use clap::CommandFactory;
 
     fn report(line: &str) -> String {
         let words = line.split(' ').map(OsString::from);
-        let error = Cli::read(words).unwrap_err();
-        WrongLine::of(&error).map_or_else(|| "no mistake".to_owned(), |wrong| wrong.report())
+        let error = CommandLine::from_arguments(words).unwrap_err();
+        WrongLine::from_clap(&error).map_or_else(|| "no mistake".to_owned(), |wrong| wrong.report())
     }
 
     fn check(line: &str, fault: &str, way_out: Option<&str>) {
@@ -574,7 +579,7 @@ mod tests {
 
     #[test]
     fn bad_value_of_every_command_points_to_its_own_help() {
-        let mut command = Cli::command();
+        let mut command = CommandLine::command();
         command.build();
         let mut found = Vec::new();
         commands(&command, "", &mut found);
@@ -582,7 +587,8 @@ mod tests {
         for (path, command) in found {
             for option in command.get_arguments().filter_map(clap::Arg::get_long) {
                 let line = format!("{path} --{option}=\u{1}");
-                let Err(error) = Cli::read(line.split(' ').map(OsString::from)) else {
+                let Err(error) = CommandLine::from_arguments(line.split(' ').map(OsString::from))
+                else {
                     continue;
                 };
                 let is_value = matches!(
@@ -592,7 +598,7 @@ mod tests {
                 if !is_value {
                     continue;
                 }
-                let report = WrongLine::of(&error).unwrap().report();
+                let report = WrongLine::from_clap(&error).unwrap().report();
                 assert!(report.contains(&format!("`--{option}")), "{report}");
                 let help = format!("\n  help: {path} --help");
                 assert!(report.ends_with(&help), "{line}: {report}");

@@ -17,7 +17,7 @@ const IDLE_CONNECTIONS_MAX: usize = 16;
 
 /// Whom a client trusts behind https.
 #[derive(Debug, Clone)]
-pub enum Trust {
+pub enum ServerTrust {
     /// The authorities of this machine.
     Machine,
     /// The same, and these.
@@ -27,7 +27,7 @@ pub enum Trust {
 }
 
 /// An agent for a server at this address.
-pub(crate) fn agent(base: &Url, trust: &Trust) -> Agent {
+pub(crate) fn http_agent(base: &Url, trust: &ServerTrust) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -37,7 +37,7 @@ pub(crate) fn agent(base: &Url, trust: &Trust) -> Agent {
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
     let config = if base.scheme() == "https" {
-        config.tls_config(tls(trust))
+        config.tls_config(tls_config(trust))
     } else {
         config
     };
@@ -46,13 +46,13 @@ pub(crate) fn agent(base: &Url, trust: &Trust) -> Agent {
 
 /// TLS towards a server behind https, by ring. A machine without certificates gets an empty list, so
 /// that every handshake fails with its reason.
-fn tls(trust: &Trust) -> TlsConfig {
+fn tls_config(trust: &ServerTrust) -> TlsConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
     let more: &[_] = match trust {
-        Trust::Anyone => return config.disable_verification(true).build(),
-        Trust::Machine => &[],
-        Trust::MachineAnd(authorities) => authorities,
+        ServerTrust::Anyone => return config.disable_verification(true).build(),
+        ServerTrust::Machine => &[],
+        ServerTrust::MachineAnd(authorities) => authorities,
     };
     let found = rustls_native_certs::load_native_certs();
     let certificates: Vec<_> = found

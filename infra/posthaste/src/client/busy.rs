@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ureq::http::Method;
 
-use super::problem::Refusal;
+use super::problem::ServerRefusal;
 
 /// Most times that a request is sent again.
 const RETRIES_MAX: u32 = 5;
@@ -20,14 +20,18 @@ const WAIT_FIRST: Duration = Duration::from_secs(1);
 
 /// Whether a request that was refused like this may have been carried out: the
 /// server, or a gateway before it, gave it up while it went on.
-pub(super) fn leaves_doubt(refusal: &Refusal) -> bool {
+pub(super) fn leaves_doubt(refusal: &ServerRefusal) -> bool {
     refusal.status == 503
 }
 
 /// The wait before a request is sent again that was refused and sent again so often; `None` where
 /// this refusal is the end. With 429 nothing was done. Where it may have been, what would be done
 /// twice is not sent again.
-pub(super) fn wait(refusal: &Refusal, method: &Method, retries: u32) -> Option<Duration> {
+pub(super) fn retry_wait(
+    refusal: &ServerRefusal,
+    method: &Method,
+    retries: u32,
+) -> Option<Duration> {
     let is_passing = refusal.status == 429 || leaves_doubt(refusal) && method.is_idempotent();
     if !is_passing || retries >= RETRIES_MAX {
         return None;
@@ -45,7 +49,7 @@ pub(super) fn wait(refusal: &Refusal, method: &Method, retries: u32) -> Option<D
     clippy::disallowed_methods,
     reason = "a person waits, and their time is real"
 )]
-pub(crate) fn rest(length: Duration) {
+pub(crate) fn sleep_for(length: Duration) {
     thread::sleep(length);
 }
 
@@ -63,8 +67,8 @@ mod tests {
     ) {
         let header = retry_after.map(|text| (RETRY_AFTER, HeaderValue::from_static(text)));
         let headers: HeaderMap = header.into_iter().collect();
-        let refusal = Refusal::read(status, &headers, b"");
-        let waited = wait(&refusal, method, retries);
+        let refusal = ServerRefusal::from_response(status, &headers, b"");
+        let waited = retry_wait(&refusal, method, retries);
         let expected = expected.map(Duration::from_secs);
         assert_eq!(
             waited, expected,

@@ -13,7 +13,7 @@ const DETAIL_CHARS_MAX: usize = 300;
 
 /// A refusal of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ServerRefusal {
     /// The status.
     pub status: u16,
     /// The kind of problem, a URI; `about:blank` where the status says it all.
@@ -41,10 +41,10 @@ pub struct Refusal {
     pub follows_doubt: bool,
 }
 
-impl Refusal {
+impl ServerRefusal {
     /// Reads an answer. Of one that is not problem+json, from a proxy for example, the text is
     /// kept.
-    pub fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+    pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
         let text = |member: &str| {
             problem
@@ -75,7 +75,7 @@ impl Refusal {
             index: problem.get("index").and_then(Value::as_u64),
             resource: text("resource"),
             level: text("level"),
-            more: more(&problem),
+            more: other_mistakes(&problem),
             retry_after: header(RETRY_AFTER.as_str()),
             pressure: header(PRESSURE_HEADER),
             follows_doubt: false,
@@ -96,7 +96,7 @@ impl Refusal {
 }
 
 /// The mistakes after the first one, which is the member at fault.
-fn more(problem: &Value) -> Vec<String> {
+fn other_mistakes(problem: &Value) -> Vec<String> {
     let errors = problem
         .get("errors")
         .and_then(Value::as_array)
@@ -113,9 +113,9 @@ fn more(problem: &Value) -> Vec<String> {
     errors.skip(1).filter_map(mistake).collect()
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ServerRefusal {}
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ServerRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.title, self.status)?;
         if let Some(index) = self.index {
@@ -144,7 +144,8 @@ mod tests {
             "type": "urn:posthaste:problem:bad-event", "title": "An event is not as its schema says",
             "status": 400, "detail": "expected a text", "member": "type", "index": 2,
         });
-        let refusal = Refusal::read(400, &HeaderMap::new(), body.to_string().as_bytes());
+        let refusal =
+            ServerRefusal::from_response(400, &HeaderMap::new(), body.to_string().as_bytes());
         let expected = "An event is not as its schema says (400)\n  event: 2 (the first is 0)\n  member: \
             type\n  reason: expected a text";
         assert_eq!(refusal.to_string(), expected);
@@ -157,7 +158,7 @@ mod tests {
         ]);
         let body = json!({ "title": "No", "detail": "first", "member": "a", "errors": errors })
             .to_string();
-        let refusal = Refusal::read(400, &HeaderMap::new(), body.as_bytes());
+        let refusal = ServerRefusal::from_response(400, &HeaderMap::new(), body.as_bytes());
         assert_eq!(
             refusal.to_string(),
             "No (400)\n  member: a\n  reason: first\n  and b[1]: second"
@@ -168,7 +169,7 @@ mod tests {
     fn an_answer_that_is_no_problem_is_shown_as_far_as_it_is_text() {
         let check = |body: &[u8], expected: &str| {
             assert_eq!(
-                Refusal::read(502, &HeaderMap::new(), body).to_string(),
+                ServerRefusal::from_response(502, &HeaderMap::new(), body).to_string(),
                 expected
             );
         };

@@ -12,7 +12,7 @@ use ureq::http::HeaderMap;
 use ureq::http::header::CONTENT_TYPE;
 use url::Url;
 
-use super::agent::{Trust, agent};
+use super::agent::{ServerTrust, http_agent};
 
 /// Longest time of that request.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,21 +21,21 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 const BAD_REQUEST: u16 = 400;
 
 /// Whether the scheme may be the reason for this error: something listens there.
-pub(super) fn is_in_doubt(error: &ureq::Error) -> bool {
+pub(super) fn may_be_wrong_scheme(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Timeout(_) | ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => {
             false
         }
         ureq::Error::Io(error) => {
-            error.kind() != io::ErrorKind::ConnectionRefused && !is_distrust(error)
+            error.kind() != io::ErrorKind::ConnectionRefused && !is_untrusted_certificate(error)
         }
-        error => !is_distrust(error),
+        error => !is_untrusted_certificate(error),
     }
 }
 
 /// Whether this may be the answer of a server of TLS to plain HTTP. posthaste answers with a
 /// problem.
-pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
+pub(super) fn is_tls_mismatch(status: u16, headers: &HeaderMap) -> bool {
     let media_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
@@ -43,23 +43,23 @@ pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
 }
 
 /// The server's address with the other scheme, if it answers there.
-pub(super) fn other(base: &Url, trust: &Trust) -> Option<Url> {
-    let url = turned(base)?;
+pub(super) fn url_with_other_scheme(base: &Url, trust: &ServerTrust) -> Option<Url> {
+    let url = swap_scheme(base)?;
     let health = format!("{}/health", url.as_str().trim_end_matches('/'));
-    let request = agent(&url, trust)
+    let request = http_agent(&url, trust)
         .get(health)
         .config()
         .timeout_global(Some(PROBE_TIMEOUT))
         .build();
     let answers = match request.call() {
         Ok(response) => url.scheme() == "https" || response.status() != BAD_REQUEST,
-        Err(error) => is_distrust(&error),
+        Err(error) => is_untrusted_certificate(&error),
     };
     answers.then_some(url)
 }
 
 /// The same host and port with the other scheme.
-fn turned(base: &Url) -> Option<Url> {
+fn swap_scheme(base: &Url) -> Option<Url> {
     let mut url = base.clone();
     let port = base.port_or_known_default();
     url.set_scheme(if base.scheme() == "https" {
@@ -73,19 +73,22 @@ fn turned(base: &Url) -> Option<Url> {
 }
 
 /// Whether a certificate was not trusted: then the server speaks TLS.
-fn is_distrust(error: &(dyn Error + 'static)) -> bool {
-    distrust(error).is_some()
+fn is_untrusted_certificate(error: &(dyn Error + 'static)) -> bool {
+    certificate_error(error).is_some()
 }
 
 /// Whether the authority of the server's certificate is not known.
 pub(crate) fn is_of_unknown_authority(error: &ureq::Error) -> bool {
-    matches!(distrust(error), Some(CertificateError::UnknownIssuer))
+    matches!(
+        certificate_error(error),
+        Some(CertificateError::UnknownIssuer)
+    )
 }
 
 /// Whether the server's certificate is of another name than the one that was asked for.
 pub(crate) fn is_of_another_name(error: &ureq::Error) -> bool {
     use CertificateError::{NotValidForName, NotValidForNameContext};
-    let distrust = distrust(error);
+    let distrust = certificate_error(error);
     matches!(
         distrust,
         Some(NotValidForName | NotValidForNameContext { .. })
@@ -93,8 +96,8 @@ pub(crate) fn is_of_another_name(error: &ureq::Error) -> bool {
 }
 
 /// The reason why a certificate was not trusted.
-fn distrust<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
-    iter::successors(Some(error), |error| below(*error))
+fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
+    iter::successors(Some(error), |error| inner_error(*error))
         .filter_map(|error| error.downcast_ref())
         .find_map(|error| match error {
             rustls::Error::InvalidCertificate(reason) => Some(reason),
@@ -104,7 +107,7 @@ fn distrust<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError
 
 /// The error below this one. `io::Error::source` skips the wrapped error and shows the source of
 /// that, and ureq's errors have no source.
-fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+fn inner_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|inner| inner as _);
     }
@@ -124,7 +127,7 @@ mod tests {
     fn the_other_address_keeps_the_port() {
         let check = |base: &str, expected: &str| {
             assert_eq!(
-                turned(&base.parse().unwrap()).unwrap().as_str(),
+                swap_scheme(&base.parse().unwrap()).unwrap().as_str(),
                 expected,
                 "{base}"
             );
@@ -138,14 +141,14 @@ mod tests {
     #[test]
     fn only_an_error_of_a_server_that_listens_leaves_the_scheme_in_doubt() {
         let check = |error: io::Error, expected| {
-            assert_eq!(is_in_doubt(&ureq::Error::Io(error)), expected);
+            assert_eq!(may_be_wrong_scheme(&ureq::Error::Io(error)), expected);
         };
         check(io::ErrorKind::ConnectionRefused.into(), false);
         check(io::ErrorKind::UnexpectedEof.into(), true);
         let untrusted = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         check(io::Error::other(untrusted.clone()), false);
-        assert!(!is_in_doubt(&ureq::Error::Rustls(untrusted)));
-        assert!(!is_in_doubt(&ureq::Error::HostNotFound));
+        assert!(!may_be_wrong_scheme(&ureq::Error::Rustls(untrusted)));
+        assert!(!may_be_wrong_scheme(&ureq::Error::HostNotFound));
     }
 
     #[test]
@@ -153,8 +156,10 @@ mod tests {
         let headers = |media_type: &'static str| {
             HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))])
         };
-        assert!(!is_foreign(400, &headers(PROBLEM_CONTENT_TYPE)));
-        assert!(is_foreign(400, &headers("text/html")) && is_foreign(400, &HeaderMap::new()));
-        assert!(!is_foreign(502, &headers("text/html")));
+        assert!(!is_tls_mismatch(400, &headers(PROBLEM_CONTENT_TYPE)));
+        assert!(
+            is_tls_mismatch(400, &headers("text/html")) && is_tls_mismatch(400, &HeaderMap::new())
+        );
+        assert!(!is_tls_mismatch(502, &headers("text/html")));
     }
 }

@@ -22,20 +22,20 @@ use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 
 use super::patch::PatchError;
-use super::session::Session;
+use super::session::AdminSession;
 use super::source;
 use crate::client::ClientError;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::terminal::tell;
-use crate::yaml::Mistakes;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::terminal::tell_user;
+use crate::yaml::FileMistakes;
 
-pub use changes::Applied;
-pub use file::Checked;
-pub(crate) use file::check;
-use file::{Wanted, check_part, topics};
-use prune::Surplus;
-use server::{Present, View, current, replace, show_made_secrets};
+pub use changes::ApplyResult;
+pub use file::CheckedFile;
+pub(crate) use file::check_file;
+use file::{DeclaredTopic, check_part, declared_topics};
+use prune::UndeclaredEntities;
+use server::{ServerTopics, VersionedTopic, read_current_topic, replace_topic, show_made_secrets};
 
 /// Most tries to put a topic that others change at the same time.
 const TRIES_MAX: u32 = 5;
@@ -59,7 +59,7 @@ pub enum ApplyError {
     Patch(#[from] PatchError),
 }
 
-impl Failure for ApplyError {
+impl CommandFailure for ApplyError {
     fn exit_code(&self) -> Option<u8> {
         match self {
             Self::Client(error) => error.exit_code(),
@@ -75,27 +75,27 @@ impl Failure for ApplyError {
     }
 }
 
-impl Failure for PartlyApplied {}
+impl CommandFailure for PartlyApplied {}
 
 /// Reads and checks files, each by itself and all together. The error has the mistakes of all of
 /// them.
-pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
-    check_files_by(paths, check)
+pub fn check_files(paths: &[PathBuf]) -> Result<Vec<CheckedFile>, CommandError> {
+    check_files_by(paths, check_file)
 }
 
 /// The same of files of which the members that are named are written.
-pub(crate) fn check_parts_of_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
+pub(crate) fn check_parts_of_files(paths: &[PathBuf]) -> Result<Vec<CheckedFile>, CommandError> {
     check_files_by(paths, check_part)
 }
 
 fn check_files_by(
     paths: &[PathBuf],
-    check: impl Fn(&Path, &[u8]) -> Result<Checked, Mistakes>,
-) -> Result<Vec<Checked>, CommandError> {
+    check: impl Fn(&Path, &[u8]) -> Result<CheckedFile, FileMistakes>,
+) -> Result<Vec<CheckedFile>, CommandError> {
     let mut files = Vec::with_capacity(paths.len());
     let mut mistakes = Vec::new();
     for path in paths {
-        let text = source::read(path)?;
+        let text = source::read_input(path)?;
         match check(path, &text) {
             Ok(checked) => {
                 mistakes.extend(file::declared_twice(&files, &checked, &text));
@@ -107,13 +107,13 @@ fn check_files_by(
     if mistakes.is_empty() {
         Ok(files)
     } else {
-        Err(Mistakes(mistakes).into())
+        Err(FileMistakes(mistakes).into())
     }
 }
 
 /// What is done beside writing what the files declare.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Way {
+pub(crate) struct ApplyOptions {
     /// Only say what would change.
     pub(crate) dry_run: bool,
     /// Delete topics, and subscriptions of theirs, that no file declares.
@@ -123,78 +123,86 @@ pub(crate) struct Way {
 }
 
 /// Applies checked files, or says what that would change.
-pub(crate) fn run(session: &Session, files: &[Checked], way: Way) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &AdminSession,
+    files: &[CheckedFile],
+    way: ApplyOptions,
+) -> Result<CommandReply, CommandError> {
     // A list leaves out what only a newer server knows, and a part is laid over all that is there.
-    let is_part = files.iter().any(Checked::is_part);
+    let is_part = files.iter().any(CheckedFile::is_part);
     let declared = files.iter().map(|file| file.contents.topics.len()).sum();
     let declared = if is_part { 0 } else { declared };
-    let present = Present::read(session, declared, way.prune)?;
+    let present = ServerTopics::read(session, declared, way.prune)?;
     file::check_parts(session, &present, files)?;
     warn_of_missing_topics(session, &present, files);
     let surplus = if way.prune {
-        Surplus::find(session, &present, files)?
+        UndeclaredEntities::find(session, &present, files)?
     } else {
-        Surplus::default()
+        UndeclaredEntities::default()
     };
     if way.dry_run {
-        return plan(session, &present, files, &surplus);
+        return preview_changes(session, &present, files, &surplus);
     }
-    surplus.confirm(session, way.is_confirmed)?;
-    apply(session, &present, files, &surplus)
+    surplus.confirm_deletion(session, way.is_confirmed)?;
+    write_changes(session, &present, files, &surplus)
 }
 
 /// Writes what differs, and deletes what no file declares once all of that is written.
-fn apply(
-    session: &Session,
-    present: &Present,
-    files: &[Checked],
-    surplus: &Surplus,
-) -> Result<Reply, CommandError> {
-    let mut applied = Applied::default();
+fn write_changes(
+    session: &AdminSession,
+    present: &ServerTopics,
+    files: &[CheckedFile],
+    surplus: &UndeclaredEntities,
+) -> Result<CommandReply, CommandError> {
+    let mut applied = ApplyResult::default();
     let done = put_all(session, present, files, &mut applied)
-        .and_then(|()| Ok(surplus.delete(session, &mut applied)?));
+        .and_then(|()| Ok(surplus.delete_all(session, &mut applied)?));
     match done {
-        Ok(()) => Ok(report::done(&applied)),
+        Ok(()) => Ok(report::applied_reply(&applied)),
         Err(source) if applied.entities.is_empty() => Err(source.into()),
         // New secrets are shown only once, so they must not be lost with the error.
         Err(source) => {
-            Err(CommandError::from(PartlyApplied { source }).after(report::done(&applied)))
+            Err(CommandError::from(PartlyApplied { source })
+                .with_done(report::applied_reply(&applied)))
         }
     }
 }
 
 /// Warns of notices topics that do not exist. If the server cannot be asked, the requests after
 /// this one say why.
-fn warn_of_missing_topics(session: &Session, present: &Present, files: &[Checked]) {
-    let is_on_server =
-        |topic: &TopicName| present.view(session, topic).map(|found| found.is_some());
-    for warning in notices::warnings(files, is_on_server) {
-        tell(&format!("warning: {warning}"));
+fn warn_of_missing_topics(session: &AdminSession, present: &ServerTopics, files: &[CheckedFile]) {
+    let is_on_server = |topic: &TopicName| {
+        present
+            .read_topic(session, topic)
+            .map(|found| found.is_some())
+    };
+    for warning in notices::missing_topic_warnings(files, is_on_server) {
+        tell_user(&format!("warning: {warning}"));
     }
 }
 
-fn plan(
-    session: &Session,
-    present: &Present,
-    files: &[Checked],
-    surplus: &Surplus,
-) -> Result<Reply, CommandError> {
-    let mut planned = Applied::default();
-    for wanted in topics(files) {
-        let added = plan::add(session, present, wanted, &mut planned);
-        added.map_err(|error| error.after(report::planned(&planned)))?;
+fn preview_changes(
+    session: &AdminSession,
+    present: &ServerTopics,
+    files: &[CheckedFile],
+    surplus: &UndeclaredEntities,
+) -> Result<CommandReply, CommandError> {
+    let mut planned = ApplyResult::default();
+    for wanted in declared_topics(files) {
+        let added = plan::add_planned_topic(session, present, wanted, &mut planned);
+        added.map_err(|error| error.with_done(report::planned_reply(&planned)))?;
     }
-    surplus.add_to(&mut planned);
-    Ok(report::planned(&planned))
+    surplus.add_to_plan(&mut planned);
+    Ok(report::planned_reply(&planned))
 }
 
 /// A topic that was put, or is as it is wanted.
-struct Put<'a> {
+struct TopicWrite<'a> {
     /// What was to be written.
     settings: Cow<'a, TopicSettings>,
-    before: Option<View>,
+    before: Option<VersionedTopic>,
     /// `None` where nothing was to be written.
-    after: Option<View>,
+    after: Option<VersionedTopic>,
     /// The publish keys that the write changed.
     key_changes: Vec<MemberChange>,
     /// Of a topic that is new. The secrets that its creation made are shown also where these cannot
@@ -204,21 +212,25 @@ struct Put<'a> {
 
 /// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`, also
 /// where one fails.
-pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ApplyError> {
-    let present = Present::read(session, file.contents.topics.len(), false)?;
+pub fn apply_file(
+    session: &AdminSession,
+    file: &CheckedFile,
+    applied: &mut ApplyResult,
+) -> Result<(), ApplyError> {
+    let present = ServerTopics::read(session, file.contents.topics.len(), false)?;
     put_all(session, &present, slice::from_ref(file), applied)
 }
 
 /// Puts the topics of checked files, several at once, and adds the results to `applied` in the order
 /// of the files. After the first failure no other one begins.
 fn put_all(
-    session: &Session,
-    present: &Present,
-    files: &[Checked],
-    applied: &mut Applied,
+    session: &AdminSession,
+    present: &ServerTopics,
+    files: &[CheckedFile],
+    applied: &mut ApplyResult,
 ) -> Result<(), ApplyError> {
-    let topics: Vec<_> = topics(files).collect();
-    let all = parallel::each(&topics, |wanted| put_topic(session, present, *wanted));
+    let topics: Vec<_> = declared_topics(files).collect();
+    let all = parallel::run_each(&topics, |wanted| put_topic(session, present, *wanted));
     let mut failure = all.failure;
     for (wanted, put) in topics.iter().zip(all.done) {
         if let Some(put) = put {
@@ -233,20 +245,20 @@ fn put_all(
 /// Puts a topic in the place of the one that was read, so that the difference is what this write
 /// changed. If another one came between, both are made again.
 fn put_topic<'a>(
-    session: &Session,
-    present: &Present,
-    wanted: Wanted<'a>,
-) -> Result<Put<'a>, ApplyError> {
+    session: &AdminSession,
+    present: &ServerTopics,
+    wanted: DeclaredTopic<'a>,
+) -> Result<TopicWrite<'a>, ApplyError> {
     let name = wanted.name;
-    let mut present = present.view(session, name)?;
-    let mut settings = wanted.settings(present.as_ref())?;
+    let mut present = present.read_topic(session, name)?;
+    let mut settings = wanted.resolve_settings(present.as_ref())?;
     // What was there before a write whose answer was lost.
     let mut before_doubt = None;
     let mut key_changes = Vec::new();
     let mut tries = 1;
     let mut after = loop {
         if let Some(present) = &present {
-            let changes = keys::changes(session, name, &settings)?;
+            let changes = keys::pending_changes(session, name, &settings)?;
             let is_there = changes.is_empty()
                 && plan::is_as_written(name, &settings, &present.topic, SystemClock.now());
             if before_doubt.is_none() {
@@ -256,19 +268,20 @@ fn put_topic<'a>(
                 break None;
             }
         }
-        match replace(session, name, &settings, present.as_ref()) {
+        match replace_topic(session, name, &settings, present.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
                 tries += 1;
-                let newer = current(session, name)?;
-                let shows =
-                    |newer: &View| plan::shows(name, &settings, &newer.topic, SystemClock.now());
+                let newer = read_current_topic(session, name)?;
+                let shows = |newer: &VersionedTopic| {
+                    plan::is_unchanged_by_write(name, &settings, &newer.topic, SystemClock.now())
+                };
                 let is_own = refusal.follows_doubt && newer.as_ref().is_some_and(shows);
                 let former = std::mem::replace(&mut present, newer);
                 if refusal.follows_doubt && before_doubt.is_none() {
                     before_doubt = Some(former);
                 }
                 if !is_own {
-                    settings = wanted.settings(present.as_ref())?;
+                    settings = wanted.resolve_settings(present.as_ref())?;
                 }
             }
             after => break Some(after?),
@@ -289,7 +302,7 @@ fn put_topic<'a>(
         None => Some(keys::of_topic(session, name)),
         Some(_) => None,
     };
-    Ok(Put {
+    Ok(TopicWrite {
         settings,
         before,
         after,
@@ -298,20 +311,20 @@ fn put_topic<'a>(
     })
 }
 
-impl Applied {
+impl ApplyResult {
     /// Adds a topic that was put.
-    fn add_put(&mut self, name: &TopicName, put: &Put<'_>) {
+    fn add_put(&mut self, name: &TopicName, put: &TopicWrite<'_>) {
         let settings = put.settings.as_ref();
         let before = put.before.as_ref();
         let Some(after) = put.after.as_ref().or(before) else {
             return;
         };
-        self.add(name, settings, before.map(|it| &it.topic), &after.topic);
+        self.add_topic(name, settings, before.map(|it| &it.topic), &after.topic);
         if before.is_some() {
             self.add_key_changes(name, &put.key_changes);
         }
         if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
-            self.settle(name, is_same_version);
+            self.note_version_change(name, is_same_version);
         }
         if let Some(Ok(keys)) = &put.keys {
             self.add_keys(name, settings, keys);

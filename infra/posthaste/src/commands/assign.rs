@@ -3,7 +3,7 @@
 
 use posthaste_core::api::WrittenValue;
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Error of an argument that sets no member. It shows no value, which may be a secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(super) enum AssignError {
     },
 }
 
-impl Failure for AssignError {
+impl CommandFailure for AssignError {
     fn exit_code(&self) -> Option<u8> {
         Some(match self {
             Self::NoMember { .. } => 2,
@@ -40,29 +40,29 @@ impl Failure for AssignError {
 }
 
 /// The object in which these arguments set members.
-pub(super) fn written(arguments: &[String]) -> Result<WrittenValue, AssignError> {
+pub(super) fn parse_members(arguments: &[String]) -> Result<WrittenValue, AssignError> {
     let mut members = Vec::new();
     for (index, argument) in arguments.iter().enumerate() {
         let (member, value) = argument
             .split_once('=')
             .filter(|(member, _)| !member.is_empty())
             .ok_or(AssignError::NoMember { number: index + 1 })?;
-        let value = read(member, value)?;
+        let value = parse_value(member, value)?;
         let steps: Vec<_> = member.split('.').collect();
-        set(&mut members, &steps, value);
+        set_member(&mut members, &steps, value);
     }
     Ok(WrittenValue::Object(members))
 }
 
 /// Adds a member to an object.
-pub(super) fn add(object: &mut WrittenValue, steps: &[&str], value: WrittenValue) {
+pub(super) fn add_member(object: &mut WrittenValue, steps: &[&str], value: WrittenValue) {
     if let WrittenValue::Object(members) = object {
-        set(members, steps, value);
+        set_member(members, steps, value);
     }
 }
 
 /// The value of a member. Nothing is null, which takes a value away.
-fn read(member: &str, value: &str) -> Result<WrittenValue, AssignError> {
+fn parse_value(member: &str, value: &str) -> Result<WrittenValue, AssignError> {
     if value.trim().is_empty() {
         return Ok(WrittenValue::from(&serde_json::Value::Null));
     }
@@ -73,7 +73,7 @@ fn read(member: &str, value: &str) -> Result<WrittenValue, AssignError> {
 }
 
 /// Sets a member. One that is set already is there twice then, which its reader names.
-fn set(members: &mut Vec<(String, WrittenValue)>, steps: &[&str], value: WrittenValue) {
+fn set_member(members: &mut Vec<(String, WrittenValue)>, steps: &[&str], value: WrittenValue) {
     let Some((first, rest)) = steps.split_first() else {
         return;
     };
@@ -86,10 +86,10 @@ fn set(members: &mut Vec<(String, WrittenValue)>, steps: &[&str], value: Written
         _ => None,
     });
     if let Some(inner) = inner {
-        set(inner, rest, value);
+        set_member(inner, rest, value);
     } else {
         let mut inner = Vec::new();
-        set(&mut inner, rest, value);
+        set_member(&mut inner, rest, value);
         members.push(((*first).to_owned(), WrittenValue::Object(inner)));
     }
 }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn check(texts: &[&str], expected: &Value) {
-        let read = written(&arguments(texts)).unwrap();
+        let read = parse_members(&arguments(texts)).unwrap();
         let found = plain(&read);
         assert_eq!(&found, expected, "{texts:?}");
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn argument_that_sets_nothing_is_named_by_its_number_alone() {
         let check = |text: &str| {
-            let error = written(&arguments(&["a=1", text])).unwrap_err();
+            let error = parse_members(&arguments(&["a=1", text])).unwrap_err();
             assert_eq!(error, AssignError::NoMember { number: 2 });
             assert_eq!(error.to_string(), "expected MEMBER=VALUE as setting 2");
         };
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn value_that_is_no_yaml_is_named_by_its_member_alone() {
-        let error = written(&arguments(&["signing.secrets=[whsec_hush"])).unwrap_err();
+        let error = parse_members(&arguments(&["signing.secrets=[whsec_hush"])).unwrap_err();
         let text = error.to_string();
         assert!(
             text.starts_with("signing.secrets: ") && !text.contains("hush"),

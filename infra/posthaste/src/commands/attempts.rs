@@ -5,11 +5,11 @@ mod follow;
 use posthaste_core::api::events::RecordPage;
 use serde_json::json;
 
-use super::records::{ATTEMPT_HEADER, Question, attempt_row, more, wanted};
-use super::session::Session;
-use crate::cli::{AttemptsCommand, AttemptsListArgs, RecordsArgs};
+use super::records::{ATTEMPT_HEADER, RecordsRequest, attempt_row, more_hint, wanted_count};
+use super::session::AdminSession;
+use crate::cli::{AttemptsCommand, AttemptsListArgs, RecordFilterArgs};
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::CommandReply;
 
 /// Attempts of a list if neither --limit nor --all is given …
 const LIMIT_DEFAULT: u32 = 100;
@@ -18,10 +18,10 @@ const LIMIT_DEFAULT: u32 = 100;
 const FOLLOW_LIMIT_DEFAULT: u32 = 10;
 
 pub(crate) fn run(
-    session: &Session,
+    session: &AdminSession,
     command: &AttemptsCommand,
     is_json: bool,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let AttemptsCommand::List(arguments) = command;
     let AttemptsListArgs {
         topic,
@@ -34,7 +34,7 @@ pub(crate) fn run(
     } else {
         LIMIT_DEFAULT
     };
-    let which = RecordsArgs {
+    let which = RecordFilterArgs {
         limit: which.limit.or(Some(limit)),
         ..which.clone()
     };
@@ -42,18 +42,18 @@ pub(crate) fn run(
     if *follow {
         return follow::run(session, &path, &which, is_json);
     }
-    let question = Question {
+    let question = RecordsRequest {
         path: &path,
         subscription: None,
         which: &which,
     };
-    let page = question.ask(session, |page| page.records.len() >= wanted(&which))?;
-    Ok(listed(&format!("{topic}/{subscription}"), &page))
+    let page = question.read_records(session, |page| page.records.len() >= wanted_count(&which))?;
+    Ok(attempts_reply(&format!("{topic}/{subscription}"), &page))
 }
 
-fn listed(name: &str, page: &RecordPage) -> Reply {
+fn attempts_reply(name: &str, page: &RecordPage) -> CommandReply {
     let none = format!("the delivery log has no such attempts of {name}");
-    let reply = Reply::new(json!(page)).list(
+    let reply = CommandReply::new(json!(page)).list(
         ATTEMPT_HEADER,
         page.records.iter().map(attempt_row).collect(),
         none,
@@ -65,6 +65,6 @@ fn listed(name: &str, page: &RecordPage) -> Reply {
     page.note
         .clone()
         .into_iter()
-        .chain(more(page))
-        .fold(reply, Reply::note)
+        .chain(more_hint(page))
+        .fold(reply, CommandReply::note)
 }

@@ -4,11 +4,11 @@ use posthaste_core::api::{AuditActor, AuditEntry, AuditPage};
 use serde_json::json;
 use ureq::http::Method;
 
-use super::session::Session;
+use super::session::AdminSession;
 use crate::cli::AuditArgs;
-use crate::commands::period::period;
+use crate::commands::period::query_period;
 use crate::error::CommandError;
-use crate::output::{Reply, word};
+use crate::output::{CommandReply, api_word};
 
 /// Most changes on one page.
 const PAGE_MAX: usize = 1_000;
@@ -23,14 +23,17 @@ const HEADER: [&str; 8] = [
     "time", "who", "via", "address", "what", "on", "outcome", "changes",
 ];
 
-pub(crate) fn run(session: &Session, arguments: &AuditArgs) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &AdminSession,
+    arguments: &AuditArgs,
+) -> Result<CommandReply, CommandError> {
     let AuditArgs {
         topic,
         from,
         to,
         limit,
     } = arguments;
-    let [from, to] = period(*from, *to);
+    let [from, to] = query_period(*from, *to);
     let wanted = *limit as usize;
     let mut all = AuditPage {
         entries: Vec::new(),
@@ -45,18 +48,19 @@ pub(crate) fn run(session: &Session, arguments: &AuditArgs) -> Result<Reply, Com
             .query("to", to.as_ref())
             .query("limit", Some(left.clamp(1, PAGE_MAX)))
             .query("cursor", all.cursor.take());
-        let page: AuditPage = session.client.json(call)?;
+        let page: AuditPage = session.client.send_for_json(call)?;
         all.entries.extend(page.entries);
         all.cursor = page.cursor;
         if all.entries.len() >= wanted || all.cursor.is_none() {
-            return Ok(listed(&all));
+            return Ok(audit_reply(&all));
         }
     }
 }
 
-fn listed(page: &AuditPage) -> Reply {
-    let rows = page.entries.iter().map(row).collect();
-    let reply = Reply::new(json!(page)).list(HEADER, rows, "the audit trail has no such changes");
+fn audit_reply(page: &AuditPage) -> CommandReply {
+    let rows = page.entries.iter().map(entry_row).collect();
+    let reply =
+        CommandReply::new(json!(page)).list(HEADER, rows, "the audit trail has no such changes");
     if page.cursor.is_some() {
         reply.note("There may be more: a larger --limit lists them.")
     } else {
@@ -64,23 +68,23 @@ fn listed(page: &AuditPage) -> Reply {
     }
 }
 
-fn row(entry: &AuditEntry) -> [String; 8] {
+fn entry_row(entry: &AuditEntry) -> [String; 8] {
     [
         entry.at.0.to_string(),
-        who(entry),
-        entry.via.map(|via| word(&via)).unwrap_or_default(),
+        actor_cell(entry),
+        entry.via.map(|via| api_word(&via)).unwrap_or_default(),
         entry
             .address
             .map(|address| address.to_string())
             .unwrap_or_default(),
-        word(&entry.action),
-        on(entry),
-        word(&entry.outcome),
-        changes(entry),
+        api_word(&entry.action),
+        target_cell(entry),
+        api_word(&entry.outcome),
+        changes_cell(entry),
     ]
 }
 
-fn who(entry: &AuditEntry) -> String {
+fn actor_cell(entry: &AuditEntry) -> String {
     let actor = match entry.actor {
         AuditActor::AdminKey => "admin key",
         AuditActor::Endpoint => "endpoint",
@@ -94,7 +98,7 @@ fn who(entry: &AuditEntry) -> String {
 }
 
 /// The topic, the subscription and what else is meant, as far as there are any.
-fn on(entry: &AuditEntry) -> String {
+fn target_cell(entry: &AuditEntry) -> String {
     let topic = entry.topic.as_ref().map(ToString::to_string);
     let subscription = entry.subscription.as_ref().map(ToString::to_string);
     let target = entry.target.clone().filter(|target| !target.is_empty());
@@ -103,15 +107,17 @@ fn on(entry: &AuditEntry) -> String {
 }
 
 /// The first members that differ, and the number of the others; else what is said of the change.
-fn changes(entry: &AuditEntry) -> String {
+fn changes_cell(entry: &AuditEntry) -> String {
     let shown = entry.changes.iter().take(CHANGES_SHOWN_MAX);
-    let mut shown: Vec<_> = shown.map(|change| cut(&change.to_string())).collect();
+    let mut shown: Vec<_> = shown
+        .map(|change| truncate_cell(&change.to_string()))
+        .collect();
     let hidden = entry.changes.len().saturating_sub(CHANGES_SHOWN_MAX);
     let hidden = entry.changes_left_out + u64::try_from(hidden).unwrap_or(u64::MAX);
     if hidden > 0 {
         shown.push(format!("and {hidden} more"));
     }
-    let detail = entry.detail.as_deref().map(cut);
+    let detail = entry.detail.as_deref().map(truncate_cell);
     let count = entry
         .count
         .map(|count| format!("{count} in the hour from then"));
@@ -119,7 +125,7 @@ fn changes(entry: &AuditEntry) -> String {
     shown.join("; ")
 }
 
-fn cut(text: &str) -> String {
+fn truncate_cell(text: &str) -> String {
     match text.char_indices().nth(CELL_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -131,12 +137,12 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     fn check(page: Value, expected: &str) {
         let page: AuditPage = serde_json::from_value(page).unwrap();
         assert_eq!(
-            listed(&page).render(Style::Plain).into_string(),
+            audit_reply(&page).render(OutputStyle::Plain).into_string(),
             expected.trim_start()
         );
     }
@@ -170,8 +176,8 @@ TIME                      WHO                 VIA      ADDRESS      WHAT        
               "target": "\u{1b}[2J\u{202e}x", "outcome": "done" },
         ] });
         let page: AuditPage = serde_json::from_value(entries).unwrap();
-        for style in [Style::Plain, Style::Terminal, Style::Json] {
-            let text = listed(&page).render(style).into_string();
+        for style in [OutputStyle::Plain, OutputStyle::Terminal, OutputStyle::Json] {
+            let text = audit_reply(&page).render(style).into_string();
             assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
         }
     }

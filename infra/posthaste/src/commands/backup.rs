@@ -14,11 +14,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use ureq::http::Method;
 
-use super::session::Session;
-use crate::backup::{Manifest, Source, check_empty, receive, report_failure, send};
+use super::session::AdminSession;
+use crate::backup::{
+    BackupManifest, BackupSource, check_empty, receive_backup, report_failure, send_backup,
+};
 use crate::client::ClientError;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Longest time of a backup, from the request to the last byte.
 const BACKUP_TIMEOUT: Duration = Duration::from_hours(24);
@@ -44,11 +46,14 @@ enum BeginError {
 }
 
 /// Asks a server for a backup, and keeps it in a folder.
-pub(crate) fn of_running(session: &Session, folder: &Path) -> Result<Reply, CommandError> {
+pub(crate) fn of_running(
+    session: &AdminSession,
+    folder: &Path,
+) -> Result<CommandReply, CommandError> {
     // Before the server begins for nothing.
     check_empty(folder)?;
     let call = session.call(Method::GET, &["backup"]);
-    let stream = session.client.stream(call.timeout(BACKUP_TIMEOUT));
+    let stream = session.client.send_streaming(call.timeout(BACKUP_TIMEOUT));
     let stream = stream.map_err(|error| match error {
         ClientError::Refused(refusal) if refusal.status == 404 => {
             BeginError::Unknown(ClientError::Refused(refusal))
@@ -56,14 +61,14 @@ pub(crate) fn of_running(session: &Session, folder: &Path) -> Result<Reply, Comm
         error => BeginError::Asked(error),
     })?;
     let mut stream = BufReader::with_capacity(READ_BYTES, stream);
-    let manifest = receive(&mut stream, folder)?;
-    Ok(reply(&manifest, folder))
+    let manifest = receive_backup(&mut stream, folder)?;
+    Ok(backup_reply(&manifest, folder))
 }
 
 /// Copies a data folder that no server uses.
-pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<Reply, CommandError> {
+pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<CommandReply, CommandError> {
     let taken_at = SystemClock.now();
-    let source = Source {
+    let source = BackupSource {
         taken_at,
         snapshot: Snapshot::of_stopped(data_dir).map_err(BeginError::Folder)?,
         log: None,
@@ -74,19 +79,19 @@ pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<Reply, Comman
     let received = thread::scope(|scope| {
         scope.spawn(move || {
             let mut out = BufWriter::with_capacity(READ_BYTES, out);
-            if let Err(error) = send(source, &mut out) {
+            if let Err(error) = send_backup(source, &mut out) {
                 // Where the other end is gone, it knows why.
                 let _ = report_failure(&mut out, with_causes(&error)).and_then(|()| out.flush());
             }
         });
-        receive(&mut BufReader::with_capacity(READ_BYTES, input), folder)
+        receive_backup(&mut BufReader::with_capacity(READ_BYTES, input), folder)
     });
-    Ok(reply(&received?, folder))
+    Ok(backup_reply(&received?, folder))
 }
 
-fn reply(manifest: &Manifest, folder: &Path) -> Reply {
-    let (files, bytes) = manifest.total();
-    let Manifest {
+fn backup_reply(manifest: &BackupManifest, folder: &Path) -> CommandReply {
+    let (files, bytes) = manifest.files_and_bytes();
+    let BackupManifest {
         taken_at,
         messages,
         objects,
@@ -94,7 +99,7 @@ fn reply(manifest: &Manifest, folder: &Path) -> Reply {
         version,
         ..
     } = manifest;
-    Reply::new(json!({
+    CommandReply::new(json!({
         "folder": folder, "takenAt": taken_at, "version": version, "messages": messages,
         "objects": objects, "files": files, "bytes": bytes, "parts": parts,
     }))
@@ -105,7 +110,7 @@ fn reply(manifest: &Manifest, folder: &Path) -> Reply {
     ))
 }
 
-impl Failure for BeginError {
+impl CommandFailure for BeginError {
     fn exit_code(&self) -> Option<u8> {
         matches!(self, Self::Unknown(_)).then_some(4)
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use posthaste_local::{CheckReport, OpenError};
 use serde_json::json;
 
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Error of a data folder that cannot be checked.
 #[derive(Debug, thiserror::Error)]
@@ -19,37 +19,37 @@ struct CheckError {
 /// Error of a data folder that is damaged.
 #[derive(Debug, thiserror::Error)]
 #[error("the data folder {} is damaged in {damages} places", folder.display())]
-struct Damaged {
+struct DamagedFolderError {
     folder: PathBuf,
     damages: u64,
 }
 
-impl Failure for CheckError {}
+impl CommandFailure for CheckError {}
 
-impl Failure for Damaged {
+impl CommandFailure for DamagedFolderError {
     fn hint(&self) -> Option<String> {
         let hint = "restore the folder from a backup; a server that starts on it sends nothing that is damaged";
         Some(hint.to_owned())
     }
 }
 
-pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
-    let report = without_panics(|| posthaste_local::check_folder(data_dir));
+pub(crate) fn run(data_dir: &Path) -> Result<CommandReply, CommandError> {
+    let report = without_panic_messages(|| posthaste_local::check_folder(data_dir));
     let report = report.map_err(|source| CheckError { source })?;
-    let done = reply(&report);
+    let done = check_reply(&report);
     if report.damages == 0 {
         return Ok(done);
     }
-    let damaged = Damaged {
+    let damaged = DamagedFolderError {
         folder: data_dir.to_owned(),
         damages: report.damages,
     };
-    Err(CommandError::from(damaged).after(done))
+    Err(CommandError::from(damaged).with_done(done))
 }
 
 /// Keeps the engine's panics on damaged pages off standard error. The check catches them and
 /// reports them.
-fn without_panics<T>(work: impl FnOnce() -> T) -> T {
+fn without_panic_messages<T>(work: impl FnOnce() -> T) -> T {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let done = work();
@@ -57,7 +57,7 @@ fn without_panics<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-fn reply(report: &CheckReport) -> Reply {
+fn check_reply(report: &CheckReport) -> CommandReply {
     let CheckReport {
         messages,
         objects,
@@ -65,7 +65,7 @@ fn reply(report: &CheckReport) -> Reply {
         damages,
         named,
     } = report;
-    let reply = Reply::new(json!({
+    let reply = CommandReply::new(json!({
         "messages": messages, "objects": objects, "withoutDigest": without_digest,
         "damages": damages, "named": named,
     }));

@@ -3,11 +3,11 @@
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
-use crate::cli::Cli;
-use crate::output::Reply;
+use crate::cli::CommandLine;
+use crate::output::CommandReply;
 
-pub(crate) fn run(shell: Shell) -> Reply {
+pub(crate) fn run(shell: Shell) -> CommandReply {
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "posthaste", &mut script);
-    Reply::silent().line(String::from_utf8_lossy(&script).trim_end())
+    generate(shell, &mut CommandLine::command(), "posthaste", &mut script);
+    CommandReply::without_json().line(String::from_utf8_lossy(&script).trim_end())
 }

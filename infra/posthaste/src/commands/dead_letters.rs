@@ -11,15 +11,16 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-use self::pages::{PAGE_MAX, object_call, page};
-use super::replays::{self, counted};
-use super::session::Session;
+use self::pages::{PAGE_MAX, object_call, read_page};
+use super::replays::{self, count_with_noun};
+use super::session::AdminSession;
 use crate::cli::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, ListedArgs, SelectedArgs,
+    DeadLetterFilterArgs, DeadLetterSelectionArgs, DeadLettersCommand, DeadLettersListArgs,
+    SubscriptionDeadLettersArgs,
 };
 use crate::client::ClientError;
 use crate::error::CommandError;
-use crate::output::{Reply, indent};
+use crate::output::{CommandReply, indent_json};
 
 const HEADER: [&str; 8] = [
     "written",
@@ -32,24 +33,39 @@ const HEADER: [&str; 8] = [
     "object",
 ];
 
-pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &AdminSession,
+    command: &DeadLettersCommand,
+) -> Result<CommandReply, CommandError> {
     match command {
-        DeadLettersCommand::List(arguments) => Ok(listed(arguments, &list(session, arguments)?)),
-        DeadLettersCommand::Replay(arguments) => replays::begin(session, arguments),
-        DeadLettersCommand::Resolve(selected) => end(session, End::Resolve, selected),
-        DeadLettersCommand::Delete(arguments) => end(session, End::Delete, &arguments.selected),
-        DeadLettersCommand::Show { object } => show(session, object),
+        DeadLettersCommand::List(arguments) => Ok(list_reply(
+            arguments,
+            &read_dead_letters(session, arguments)?,
+        )),
+        DeadLettersCommand::Replay(arguments) => {
+            replays::start_from_dead_letters(session, arguments)
+        }
+        DeadLettersCommand::Resolve(selected) => {
+            resolve_or_delete(session, DeadLetterAction::Resolve, selected)
+        }
+        DeadLettersCommand::Delete(arguments) => {
+            resolve_or_delete(session, DeadLetterAction::Delete, &arguments.selected)
+        }
+        DeadLettersCommand::Show { object } => show_object(session, object),
         DeadLettersCommand::Export(arguments) => export::run(session, arguments),
         DeadLettersCommand::Import(arguments) => import::run(session, arguments),
     }
 }
 
-fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetterPage, ClientError> {
+fn read_dead_letters(
+    session: &AdminSession,
+    arguments: &DeadLettersListArgs,
+) -> Result<DeadLetterPage, ClientError> {
     let wanted = arguments.limit as usize;
     let mut all = DeadLetterPage::default();
     loop {
         let limit = (wanted - all.dead_letters.len()).min(PAGE_MAX);
-        let page = page(session, &arguments.which, limit, all.cursor.clone())?;
+        let page = read_page(session, &arguments.which, limit, all.cursor.clone())?;
         // A page without anything may have a cursor, but never the same one.
         let is_stuck = page.dead_letters.is_empty() && page.cursor == all.cursor;
         all.dead_letters.extend(page.dead_letters);
@@ -63,7 +79,7 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
     }
 }
 
-fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
+fn list_reply(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> CommandReply {
     let row = |letter: &DeadLetterView| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let number =
@@ -80,8 +96,8 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
         ]
     };
     let rows = page.dead_letters.iter().map(row).collect();
-    let reply = Reply::new(json!(page)).list(HEADER, rows, none(arguments));
-    let reply = replays::failures(reply, "cannot be read", &page.failures);
+    let reply = CommandReply::new(json!(page)).list(HEADER, rows, empty_list_text(arguments));
+    let reply = replays::add_failures(reply, "cannot be read", &page.failures);
     let reply = page
         .recoveries
         .iter()
@@ -96,8 +112,8 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
     }
 }
 
-fn none(arguments: &DeadLettersListArgs) -> String {
-    let ListedArgs {
+fn empty_list_text(arguments: &DeadLettersListArgs) -> String {
+    let DeadLetterFilterArgs {
         topic,
         subscription,
         from,
@@ -123,19 +139,23 @@ fn none(arguments: &DeadLettersListArgs) -> String {
 
 /// What becomes of the selected dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum DeadLetterAction {
     Resolve,
     Delete,
 }
 
 /// Resolves or deletes dead letters. One request does a part, and the next goes on at its cursor.
-fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, CommandError> {
-    let DeadLettersArgs {
+fn resolve_or_delete(
+    session: &AdminSession,
+    end: DeadLetterAction,
+    selected: &DeadLetterSelectionArgs,
+) -> Result<CommandReply, CommandError> {
+    let SubscriptionDeadLettersArgs {
         topic,
         subscription,
         ..
     } = &selected.which;
-    let action = if end == End::Resolve {
+    let action = if end == DeadLetterAction::Resolve {
         "resolve"
     } else {
         "delete"
@@ -148,17 +168,17 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
         "dead-letters",
         action,
     ];
-    let mut request = replays::selection(selected);
+    let mut request = replays::selection_body(selected);
     let mut total = ResolveResponse::default();
     loop {
         let call = session
             .call(Method::POST, &path)
             .body("application/json", request.to_string().into_bytes());
-        let answer: ResolveResponse = session.client.json(call)?;
+        let answer: ResolveResponse = session.client.send_for_json(call)?;
         if answer.in_progress {
             let id = answer.id.as_deref().unwrap_or_default();
             let text = format!("another request does the same now ({id}); nothing was done");
-            return Ok(Reply::new(json!(answer)).line(text));
+            return Ok(CommandReply::new(json!(answer)).line(text));
         }
         total.id = answer.id;
         total.events += answer.events;
@@ -169,23 +189,23 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
         total.failed += answer.failed;
         total.failures.extend(answer.failures);
         let Some(cursor) = answer.cursor else {
-            return Ok(ended(&total, end, selected.dry_run));
+            return Ok(action_reply(&total, end, selected.dry_run));
         };
         request["cursor"] = cursor.into();
     }
 }
 
-fn ended(total: &ResolveResponse, end: End, is_dry_run: bool) -> Reply {
+fn action_reply(total: &ResolveResponse, end: DeadLetterAction, is_dry_run: bool) -> CommandReply {
     let would = if is_dry_run { "would have " } else { "" };
-    let events = counted(total.events, "event");
-    let objects = counted(total.objects, "object");
+    let events = count_with_noun(total.events, "event");
+    let objects = count_with_noun(total.objects, "object");
     let text = match end {
-        End::Resolve => format!("{would}resolved {events} of {objects}"),
-        End::Delete if total.deleted_objects == total.objects => {
+        DeadLetterAction::Resolve => format!("{would}resolved {events} of {objects}"),
+        DeadLetterAction::Delete if total.deleted_objects == total.objects => {
             format!("{would}deleted {objects} with {events}")
         }
-        End::Delete => {
-            let deleted = counted(total.deleted_objects, "object");
+        DeadLetterAction::Delete => {
+            let deleted = count_with_noun(total.deleted_objects, "object");
             format!(
                 "{would}deleted {deleted} of {}; other events lie in the rest, so the selected ones there \
                  are resolved ({events} in all)",
@@ -193,30 +213,30 @@ fn ended(total: &ResolveResponse, end: End, is_dry_run: bool) -> Reply {
             )
         }
     };
-    let mut reply = Reply::new(json!(total)).line(text);
+    let mut reply = CommandReply::new(json!(total)).line(text);
     if total.resolved > 0 {
-        let events = counted(total.resolved, "event");
+        let events = count_with_noun(total.resolved, "event");
         reply = reply.line(format!("left out: {events} resolved already"));
     }
-    let reply = replays::left_out(reply, &total.left_out);
-    replays::failures(reply, "cannot be read", &total.failures)
+    let reply = replays::add_left_out(reply, &total.left_out);
+    replays::add_failures(reply, "cannot be read", &total.failures)
 }
 
-fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
+fn show_object(session: &AdminSession, object: &str) -> Result<CommandReply, CommandError> {
     let answer = session.client.send(object_call(session, object))?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
         // The members and numbers stay as they are written.
-        return Ok(Reply::silent().line(indent(&text)));
+        return Ok(CommandReply::without_json().line(indent_json(&text)));
     }
     // A message that could not be read is kept byte for byte, and need not be JSON.
-    Ok(Reply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
+    Ok(CommandReply::new(json!({ "bytes": answer.body.len(), "text": text })).line(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     #[test]
     fn what_was_resolved_or_deleted_is_said_in_words() {
@@ -228,32 +248,32 @@ mod tests {
         };
         let check = |total: ResolveResponse, end, is_dry_run, expected: &str| {
             assert_eq!(
-                ended(&total, end, is_dry_run)
-                    .render(Style::Plain)
+                action_reply(&total, end, is_dry_run)
+                    .render(OutputStyle::Plain)
                     .into_string(),
                 format!("{expected}\n")
             );
         };
         check(
             total(0),
-            End::Resolve,
+            DeadLetterAction::Resolve,
             false,
             "resolved 5 events of 2 objects",
         );
         check(
             total(0),
-            End::Resolve,
+            DeadLetterAction::Resolve,
             true,
             "would have resolved 5 events of 2 objects",
         );
         check(
             total(2),
-            End::Delete,
+            DeadLetterAction::Delete,
             false,
             "deleted 2 objects with 5 events",
         );
         let partly = "would have deleted 1 object of 2; other events lie in the rest, so the selected ones \
                       there are resolved (5 events in all)";
-        check(total(1), End::Delete, true, partly);
+        check(total(1), DeadLetterAction::Delete, true, partly);
     }
 }

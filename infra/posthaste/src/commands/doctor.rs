@@ -9,13 +9,13 @@ use std::time::Duration;
 use posthaste_core::api::doctor::{CheckResult, CheckView, DoctorView};
 use ureq::http::Method;
 
-use self::outside::{Outside, look_from_outside, version_check};
-use self::shown::reply;
-use super::session::Session;
-use crate::cli::{AdminKey, Global};
-use crate::client::{Client, ClientError};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use self::outside::{OutsideChecks, check_from_outside, version_check};
+use self::shown::checks_reply;
+use super::session::AdminSession;
+use crate::cli::{AdminKey, GlobalOptions};
+use crate::client::{ClientError, ServerClient};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Longest wait for the checks from inside: the server takes 25 s for them at most.
 const INSIDE_TIMEOUT: Duration = Duration::from_secs(40);
@@ -23,77 +23,80 @@ const INSIDE_TIMEOUT: Duration = Duration::from_secs(40);
 /// Error of an installation that is not well.
 #[derive(Debug, thiserror::Error)]
 #[error("{failed} of {all} checks failed")]
-struct NotWell {
+struct ChecksFailed {
     failed: usize,
     all: usize,
 }
 
-impl Failure for NotWell {}
+impl CommandFailure for ChecksFailed {}
 
 pub(crate) fn run(
-    global: &Global,
+    global: &GlobalOptions,
     admin: &AdminKey,
     endpoints: bool,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let authorities = global.ca_cert.as_deref();
-    let client = Client::with_authorities(&global.url, authorities)?;
-    let Outside {
+    let client = ServerClient::with_authorities(&global.url, authorities)?;
+    let OutsideChecks {
         mut checks,
         is_reached,
         version,
-    } = look_from_outside(&client, authorities);
-    let session = Session::open(global, admin.key.as_deref());
-    let inside = look_from_inside(session, is_reached, endpoints);
+    } = check_from_outside(&client, authorities);
+    let session = AdminSession::open(global, admin.key.as_deref());
+    let inside = check_from_inside(session, is_reached, endpoints);
     let version = version.or(inside.version);
     if is_reached {
-        checks.push(version_check(client.base().as_str(), version.as_deref()));
+        checks.push(version_check(
+            client.base_url().as_str(),
+            version.as_deref(),
+        ));
     }
     checks.extend(inside.checks);
-    judged(&checks)
+    reply_or_failure(&checks)
 }
 
 /// The reply, which is an error as well where a check failed.
-fn judged(checks: &[CheckView]) -> Result<Reply, CommandError> {
+fn reply_or_failure(checks: &[CheckView]) -> Result<CommandReply, CommandError> {
     let all = checks.len();
     let failed = checks.iter();
     let failed = failed.filter(|it| it.result == CheckResult::Failed).count();
-    let reply = reply(checks);
+    let reply = checks_reply(checks);
     if failed == 0 {
         return Ok(reply);
     }
-    Err(CommandError::from(NotWell { failed, all }).after(reply))
+    Err(CommandError::from(ChecksFailed { failed, all }).with_done(reply))
 }
 
 /// What the server says of itself.
-struct Inside {
+struct InsideChecks {
     checks: Vec<CheckView>,
     version: Option<String>,
 }
 
-fn look_from_inside(
-    session: Result<Session, CommandError>,
+fn check_from_inside(
+    session: Result<AdminSession, CommandError>,
     is_reached: bool,
     endpoints: bool,
-) -> Inside {
-    let alone = |check| Inside {
+) -> InsideChecks {
+    let alone = |check| InsideChecks {
         checks: vec![check],
         version: None,
     };
     let session = match session {
         Ok(session) => session,
-        Err(error) => return alone(failed("key", "the admin key", &error)),
+        Err(error) => return alone(failed_check("key", "the admin key", &error)),
     };
-    let of = session.client.base().to_string();
+    let of = session.client.base_url().to_string();
     if !is_reached {
         let check = CheckView::passed("installation", of, "not looked at from inside");
         return alone(check.with_result(CheckResult::Unknown, "mend the check `server` first"));
     }
     let call = session.call(Method::GET, &["doctor"]);
     let call = call.query("endpoints", endpoints.then_some(true));
-    match session.client.json(call.timeout(INSIDE_TIMEOUT)) {
+    match session.client.send_for_json(call.timeout(INSIDE_TIMEOUT)) {
         Ok(DoctorView { version, checks }) => {
             let key = CheckView::passed("key", "the admin key", "accepted");
-            Inside {
+            InsideChecks {
                 checks: std::iter::once(key).chain(checks).collect(),
                 version: Some(version),
             }
@@ -111,17 +114,17 @@ fn look_from_inside(
                 matches!(&error, ClientError::Refused(it) if matches!(it.status, 401 | 403));
             let error = CommandError::from(error);
             alone(if is_of_key {
-                failed("key", "the admin key", &error)
+                failed_check("key", "the admin key", &error)
             } else {
-                failed("installation", &of, &error)
+                failed_check("installation", &of, &error)
             })
         }
     }
 }
 
 /// The check that met this error.
-fn failed(check: &str, of: &str, error: &CommandError) -> CheckView {
+fn failed_check(check: &str, of: &str, error: &CommandError) -> CheckView {
     let advice = error.hint();
     let advice = advice.unwrap_or_else(|| "look at the server's log".to_owned());
-    CheckView::passed(check, of, error.line()).with_result(CheckResult::Failed, advice)
+    CheckView::passed(check, of, error.to_line()).with_result(CheckResult::Failed, advice)
 }

@@ -8,16 +8,19 @@ use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::records::{Question, more, status, took, wanted, what};
-use super::replays;
-use super::session::Session;
-use crate::cli::{
-    CancelEventArgs, EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs,
+use super::records::{
+    RecordsRequest, duration_cell, kind_cell, more_hint, status_cell, wanted_count,
 };
-use crate::client::Call;
-use crate::commands::period::period;
+use super::replays;
+use super::session::AdminSession;
+use crate::cli::{
+    EventsCancelArgs, EventsCommand, EventsListArgs, EventsResendArgs, EventsShowArgs,
+    RecordFilterArgs,
+};
+use crate::client::ApiCall;
+use crate::commands::period::query_period;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::CommandReply;
 
 /// Records of a list if neither --limit nor --all is given.
 const LIMIT_DEFAULT: u32 = 100;
@@ -34,17 +37,23 @@ const HEADER: [&str; 9] = [
     "took",
 ];
 
-pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &AdminSession,
+    command: &EventsCommand,
+) -> Result<CommandReply, CommandError> {
     match command {
-        EventsCommand::Show(arguments) => show(session, arguments),
-        EventsCommand::List(arguments) => list(session, arguments),
-        EventsCommand::Replay(arguments) => replays::begin_from_log(session, arguments),
-        EventsCommand::Resend(arguments) => resend(session, arguments),
-        EventsCommand::Cancel(arguments) => cancel(session, arguments),
+        EventsCommand::Show(arguments) => show_event(session, arguments),
+        EventsCommand::List(arguments) => list_events(session, arguments),
+        EventsCommand::Replay(arguments) => replays::start_from_log(session, arguments),
+        EventsCommand::Resend(arguments) => resend_event(session, arguments),
+        EventsCommand::Cancel(arguments) => cancel_event(session, arguments),
     }
 }
 
-fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandError> {
+fn show_event(
+    session: &AdminSession,
+    arguments: &EventsShowArgs,
+) -> Result<CommandReply, CommandError> {
     let EventsShowArgs {
         topic,
         id,
@@ -53,7 +62,7 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
         payload,
     } = arguments;
     let id = IdInUrl::for_id(id);
-    let [from, to] = period(*from, *to);
+    let [from, to] = query_period(*from, *to);
     let mut path = vec!["events", id.path_segment()];
     if let Some(topic) = topic {
         path.splice(0..0, ["topics", topic]);
@@ -62,43 +71,57 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
     let call = call.query("from", from).query("to", to);
     let call = call.query("payload", payload.then_some(true));
     let Some(topic) = topic else {
-        let (found, text): (FoundEvents, String) = session.client.json_and_text(call)?;
-        return Ok(shown::found(Reply::exact(&text), &found));
+        let (found, text): (FoundEvents, String) = session.client.send_for_json_and_text(call)?;
+        return Ok(shown::add_found_events(
+            CommandReply::from_json_text(&text),
+            &found,
+        ));
     };
-    let (view, text): (EventView, String) = session.client.json_and_text(call)?;
-    Ok(shown::event(Reply::exact(&text), topic, &view))
+    let (view, text): (EventView, String) = session.client.send_for_json_and_text(call)?;
+    Ok(shown::add_event(
+        CommandReply::from_json_text(&text),
+        topic,
+        &view,
+    ))
 }
 
-fn with_id<'a>(call: Call<'a>, id: &IdInUrl<'_>) -> Call<'a> {
+fn with_id<'a>(call: ApiCall<'a>, id: &IdInUrl<'_>) -> ApiCall<'a> {
     match id.query_parameter() {
         Some((name, value)) => call.query(name, Some(value)),
         None => call,
     }
 }
 
-fn list(session: &Session, arguments: &EventsListArgs) -> Result<Reply, CommandError> {
+fn list_events(
+    session: &AdminSession,
+    arguments: &EventsListArgs,
+) -> Result<CommandReply, CommandError> {
     let EventsListArgs {
         topic,
         subscription,
         which,
     } = arguments;
-    let which = RecordsArgs {
+    let which = RecordFilterArgs {
         limit: which.limit.or(Some(LIMIT_DEFAULT)),
         ..which.clone()
     };
     let path = ["topics", topic, "events"];
-    let question = Question {
+    let question = RecordsRequest {
         path: &path,
         subscription: subscription.as_ref(),
         which: &which,
     };
-    let page = question.ask(session, |page| page.records.len() >= wanted(&which))?;
-    Ok(listed(topic, &page))
+    let page = question.read_records(session, |page| page.records.len() >= wanted_count(&which))?;
+    Ok(records_reply(topic, &page))
 }
 
-fn listed(topic: &str, page: &RecordPage) -> Reply {
+fn records_reply(topic: &str, page: &RecordPage) -> CommandReply {
     let none = format!("the delivery log has no such records of {topic}");
-    let reply = Reply::new(json!(page)).list(HEADER, page.records.iter().map(row).collect(), none);
+    let reply = CommandReply::new(json!(page)).list(
+        HEADER,
+        page.records.iter().map(record_row).collect(),
+        none,
+    );
     let reply = reply.note(format!(
         "The log is complete up to {}.",
         page.complete_until.0
@@ -106,26 +129,29 @@ fn listed(topic: &str, page: &RecordPage) -> Reply {
     page.note
         .clone()
         .into_iter()
-        .chain(more(page))
-        .fold(reply, Reply::note)
+        .chain(more_hint(page))
+        .fold(reply, CommandReply::note)
 }
 
-fn row(record: &RecordView) -> [String; 9] {
+fn record_row(record: &RecordView) -> [String; 9] {
     [
         record.time.0.to_string(),
         record.subscription.clone(),
         record.id.clone().unwrap_or_default(),
         record.event_type.clone().unwrap_or_default(),
-        what(record),
+        kind_cell(record),
         record.result.as_str().to_owned(),
         record.reason.clone().unwrap_or_default(),
-        status(record.status),
-        took(record.duration_ms),
+        status_cell(record.status),
+        duration_cell(record.duration_ms),
     ]
 }
 
-fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandError> {
-    let ResendArgs {
+fn resend_event(
+    session: &AdminSession,
+    arguments: &EventsResendArgs,
+) -> Result<CommandReply, CommandError> {
+    let EventsResendArgs {
         topic,
         subscription,
         id,
@@ -152,12 +178,12 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
     }
     let call = with_id(session.call(Method::POST, &path), &id)
         .body("application/json", body.to_string().into_bytes());
-    let answer: Value = session.client.json(call)?;
-    Ok(resent(&answer, arguments))
+    let answer: Value = session.client.send_for_json(call)?;
+    Ok(resend_reply(&answer, arguments))
 }
 
-fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
-    let ResendArgs {
+fn resend_reply(answer: &Value, arguments: &EventsResendArgs) -> CommandReply {
+    let EventsResendArgs {
         topic,
         subscription,
         id,
@@ -168,20 +194,23 @@ fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
         "{id} is sent to {topic}/{subscription} again, with webhook-id {}",
         text("webhookId")
     );
-    Reply::new(answer.clone())
+    CommandReply::new(answer.clone())
         .line(visible_line(&line))
         .line(format!("delivery {}", text("key")))
         .line(text("note"))
 }
 
-fn cancel(session: &Session, arguments: &CancelEventArgs) -> Result<Reply, CommandError> {
-    let CancelEventArgs { topic, id } = arguments;
+fn cancel_event(
+    session: &AdminSession,
+    arguments: &EventsCancelArgs,
+) -> Result<CommandReply, CommandError> {
+    let EventsCancelArgs { topic, id } = arguments;
     let in_url = IdInUrl::for_id(id);
     let path = ["topics", topic, "events", in_url.path_segment()];
     let call = with_id(session.call(Method::DELETE, &path), &in_url);
-    let answer: Value = session.client.json(call)?;
+    let answer: Value = session.client.send_for_json(call)?;
     let note = answer["note"].as_str().unwrap_or_default().to_owned();
-    Ok(Reply::new(answer)
+    Ok(CommandReply::new(answer)
         .line(visible_line(&format!("{id} is taken back")))
         .line(note))
 }
@@ -189,11 +218,11 @@ fn cancel(session: &Session, arguments: &CancelEventArgs) -> Result<Reply, Comma
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     #[test]
     fn id_that_is_sent_again_stays_on_its_line() {
-        let arguments = ResendArgs {
+        let arguments = EventsResendArgs {
             topic: "orders".to_owned(),
             subscription: "billing".to_owned(),
             id: "1\ndelivery k-1".to_owned(),
@@ -203,7 +232,7 @@ mod tests {
         let answer = json!({ "webhookId": "msg_k-0", "key": "k-0", "note": "It is queued." });
         let expected = "1⟦U+000A⟧delivery k-1 is sent to orders/billing again, with webhook-id msg_k-0\n\
             delivery k-0\nIt is queued.\n";
-        let text = resent(&answer, &arguments).render(Style::Plain);
+        let text = resend_reply(&answer, &arguments).render(OutputStyle::Plain);
         assert_eq!(text.into_string(), expected);
     }
 }

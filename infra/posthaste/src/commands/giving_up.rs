@@ -8,18 +8,18 @@ use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
 use serde::Serialize;
 use ureq::http::Method;
 
-use super::replays::counted;
-use super::session::Session;
+use super::replays::count_with_noun;
+use super::session::AdminSession;
 use crate::cli::{ConfirmedArg, SubscriptionArgs};
 use crate::client::ClientError;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::terminal::{confirms, has_a_person};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::terminal::{ask_yes_or_no, can_ask_user};
 
 /// The events that wait, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Waiting {
+pub(super) struct WaitingTotal {
     count: u64,
     /// Whether there may be more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -37,7 +37,7 @@ enum NotDone {
     Ask(#[source] io::Error),
 }
 
-impl Failure for NotDone {
+impl CommandFailure for NotDone {
     fn exit_code(&self) -> Option<u8> {
         matches!(self, Self::NotAsked { .. }).then_some(2)
     }
@@ -48,9 +48,9 @@ impl Failure for NotDone {
     }
 }
 
-impl Waiting {
+impl WaitingTotal {
     /// What waits for these subscriptions.
-    fn of(subscriptions: &[SubscriptionSettings]) -> Self {
+    fn sum_of(subscriptions: &[SubscriptionSettings]) -> Self {
         let views = subscriptions.iter().map(|it| it.waiting.as_deref());
         views.fold(Self::default(), |sum, view| {
             sum + Self {
@@ -62,34 +62,36 @@ impl Waiting {
 
     /// What waits for a subscription.
     pub(super) fn for_subscription(
-        session: &Session,
+        session: &AdminSession,
         SubscriptionArgs { topic, name }: &SubscriptionArgs,
         confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
         let path = ["topics", topic, "subscriptions", name];
-        let shown = session.ask(Method::GET, &path).map(|shown| vec![shown]);
-        Self::as_far_as_known(shown, confirmed)
+        let shown = session
+            .request_json(Method::GET, &path)
+            .map(|shown| vec![shown]);
+        Self::sum_if_known(shown, confirmed)
     }
 
     /// What waits for the subscriptions of a topic.
     pub(super) fn for_topic(
-        session: &Session,
+        session: &AdminSession,
         topic: &str,
         confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
         let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
-        let shown = session.list(&["topics", topic, "subscriptions"], open);
-        Self::as_far_as_known(shown, confirmed)
+        let shown = session.read_list(&["topics", topic, "subscriptions"], open);
+        Self::sum_if_known(shown, confirmed)
     }
 
     /// A topic whose record is damaged cannot be shown, but it can be deleted. What is confirmed is
     /// done whether or not the events can be counted.
-    fn as_far_as_known(
+    fn sum_if_known(
         shown: Result<Vec<SubscriptionSettings>, ClientError>,
         confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
         match shown {
-            Ok(shown) => Ok(Self::of(&shown)),
+            Ok(shown) => Ok(Self::sum_of(&shown)),
             Err(error) if confirmed.yes || is_damaged(&error) => Ok(Self {
                 count: 0,
                 at_least: true,
@@ -100,16 +102,20 @@ impl Waiting {
 
     /// Makes sure that these events are to be given up, where there are any: by `--yes`, or by the
     /// answer of a person.
-    pub(super) fn confirm(self, action: &str, is_confirmed: bool) -> Result<(), CommandError> {
+    pub(super) fn confirm_giving_up(
+        self,
+        action: &str,
+        is_confirmed: bool,
+    ) -> Result<(), CommandError> {
         let is_known_as_none = self.count == 0 && !self.at_least;
         if is_confirmed || is_known_as_none {
             return Ok(());
         }
-        Loss(self.in_words()).confirm(action)
+        LossText(self.in_words()).ask_to_confirm(action)
     }
 
     /// Adds what is given up to the reply of a command, if there is anything.
-    pub(super) fn said(self, reply: Reply) -> Reply {
+    pub(super) fn add_to_reply(self, reply: CommandReply) -> CommandReply {
         match (self.count, self.at_least) {
             (0, false) => reply,
             _ => reply.line(format!("{} are given up", self.in_words())),
@@ -120,13 +126,13 @@ impl Waiting {
     pub(super) fn in_words(self) -> String {
         match (self.count, self.at_least) {
             (0, true) => "the events that wait, whose number is not known".to_owned(),
-            (count, true) => format!("at least {}", counted(count, "waiting event")),
-            (count, false) => counted(count, "waiting event"),
+            (count, true) => format!("at least {}", count_with_noun(count, "waiting event")),
+            (count, false) => count_with_noun(count, "waiting event"),
         }
     }
 }
 
-impl Add for Waiting {
+impl Add for WaitingTotal {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -138,13 +144,13 @@ impl Add for Waiting {
 }
 
 /// What is gone after a command, in words.
-pub(super) struct Loss(String);
+pub(super) struct LossText(String);
 
-impl Loss {
+impl LossText {
     /// Settings are gone, and the events that wait for them.
-    pub(super) fn of_settings(waiting: Waiting) -> Self {
+    pub(super) fn of_settings(waiting: WaitingTotal) -> Self {
         let settings = "their settings, keys and secrets";
-        Self(if waiting == Waiting::default() {
+        Self(if waiting == WaitingTotal::default() {
             settings.to_owned()
         } else {
             format!("{settings}, and {}", waiting.in_words())
@@ -152,13 +158,13 @@ impl Loss {
     }
 
     /// Makes sure that this is meant, by the answer of a person.
-    pub(super) fn confirm(self, action: &str) -> Result<(), CommandError> {
+    pub(super) fn ask_to_confirm(self, action: &str) -> Result<(), CommandError> {
         let Self(loss) = self;
-        if !has_a_person() {
+        if !can_ask_user() {
             let action = action.to_owned();
             return Err(NotDone::NotAsked { action, loss }.into());
         }
-        match confirms(&format!("To {action} gives up {loss}. Go on?")) {
+        match ask_yes_or_no(&format!("To {action} gives up {loss}. Go on?")) {
             Ok(true) => Ok(()),
             Ok(false) => Err(NotDone::No.into()),
             Err(error) => Err(NotDone::Ask(error).into()),
@@ -177,14 +183,14 @@ mod tests {
     use ureq::http::HeaderMap;
 
     use super::*;
-    use crate::client::Refusal;
+    use crate::client::ServerRefusal;
 
-    fn waiting(views: &[Value]) -> Waiting {
+    fn waiting(views: &[Value]) -> WaitingTotal {
         let subscription = |view: &Value| {
             let shown = json!({ "endpoint": { "url": "https://a.example/" }, "waiting": view });
             serde_json::from_value(shown).unwrap()
         };
-        Waiting::of(&views.iter().map(subscription).collect::<Vec<_>>())
+        WaitingTotal::sum_of(&views.iter().map(subscription).collect::<Vec<_>>())
     }
 
     #[test]
@@ -207,11 +213,11 @@ mod tests {
     #[test]
     fn events_that_cannot_be_counted_keep_no_confirmed_command() {
         let counted = |status: u16, yes: bool| {
-            let refusal = Refusal::read(status, &HeaderMap::new(), b"");
+            let refusal = ServerRefusal::from_response(status, &HeaderMap::new(), b"");
             let refused = ClientError::Refused(Box::new(refusal));
-            Waiting::as_far_as_known(Err(refused), ConfirmedArg { yes }).ok()
+            WaitingTotal::sum_if_known(Err(refused), ConfirmedArg { yes }).ok()
         };
-        let unknown = Some(Waiting {
+        let unknown = Some(WaitingTotal {
             count: 0,
             at_least: true,
         });
@@ -223,8 +229,14 @@ mod tests {
     #[test]
     fn nothing_is_asked_where_nothing_waits_or_it_is_confirmed() {
         let none = waiting(&[json!({ "count": 0, "parked": 0, "held": 0 })]);
-        assert!(none.confirm("delete orders/billing", false).is_ok());
+        assert!(
+            none.confirm_giving_up("delete orders/billing", false)
+                .is_ok()
+        );
         let some = waiting(&[json!({ "count": 3, "parked": 3, "held": 0 })]);
-        assert!(some.confirm("delete orders/billing", true).is_ok());
+        assert!(
+            some.confirm_giving_up("delete orders/billing", true)
+                .is_ok()
+        );
     }
 }

@@ -5,9 +5,9 @@ use posthaste_core::attempt::OutcomeName;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::session::Session;
+use super::session::AdminSession;
 use crate::error::CommandError;
-use crate::output::{Reply, word};
+use crate::output::{CommandReply, api_word};
 
 const HEADER: [&str; 9] = [
     "link",
@@ -25,16 +25,16 @@ const HEADER: [&str; 9] = [
 const PROBES: &str = "What fails gets no requests until its next probe, which is one request. To try at \
     once: posthaste subscriptions force TOPIC NAME";
 
-pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
-    Ok(reply(&session.ask(Method::GET, &["links"])?))
+pub(crate) fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
+    Ok(links_reply(&session.request_json(Method::GET, &["links"])?))
 }
 
-fn reply(view: &LinksView) -> Reply {
-    let reply = Reply::new(json!(view));
+fn links_reply(view: &LinksView) -> CommandReply {
+    let reply = CommandReply::new(json!(view));
     if view.links.is_empty() {
-        return slow(reply.line("every link is well, and nothing is held"), view);
+        return add_slow_lane(reply.line("every link is well, and nothing is held"), view);
     }
-    let reply = table(reply, &view.links);
+    let reply = add_table(reply, &view.links);
     let is_probed = view.links.iter().any(|link| link.next_probe.is_some());
     let reply = if is_probed { reply.line(PROBES) } else { reply };
     let reply = if view.truncated {
@@ -42,11 +42,11 @@ fn reply(view: &LinksView) -> Reply {
     } else {
         reply
     };
-    slow(reply, view)
+    add_slow_lane(reply, view)
 }
 
 /// Adds those that take the slow lane, a line each.
-fn slow(reply: Reply, view: &LinksView) -> Reply {
+fn add_slow_lane(reply: CommandReply, view: &LinksView) -> CommandReply {
     view.slow.iter().fold(reply, |reply, slow| {
         let whose = match (&slow.topic, &slow.subscription) {
             (Some(topic), Some(name)) => format!("{topic}/{name} on {}", slow.link),
@@ -60,31 +60,34 @@ fn slow(reply: Reply, view: &LinksView) -> Reply {
 }
 
 /// These rows under their header.
-pub(super) fn table(reply: Reply, links: &[LinkView]) -> Reply {
-    reply.table(HEADER, links.iter().map(row).collect())
+pub(super) fn add_table(reply: CommandReply, links: &[LinkView]) -> CommandReply {
+    reply.table(HEADER, links.iter().map(link_row).collect())
 }
 
-fn row(view: &LinkView) -> [String; 9] {
+fn link_row(view: &LinkView) -> [String; 9] {
     let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
         view.link
             .clone()
-            .unwrap_or_else(|| nowhere(view.state).to_owned()),
-        whose(view),
-        word(&view.state),
+            .unwrap_or_else(|| missing_link_text(view.state).to_owned()),
+        scope_cell(view),
+        api_word(&view.state),
         time(view.since),
         time(view.failing_since),
         view.failures
             .map(|failures| failures.to_string())
             .unwrap_or_default(),
-        last(view.last_outcome, view.last_http_status_code),
+        last_outcome_text(view.last_outcome, view.last_http_status_code),
         time(view.next_probe),
-        view.waiting.as_deref().map(count).unwrap_or_default(),
+        view.waiting
+            .as_deref()
+            .map(waiting_text)
+            .unwrap_or_default(),
     ]
 }
 
 /// Placeholder for the link of a subscription that has none.
-fn nowhere(state: LinkState) -> &'static str {
+fn missing_link_text(state: LinkState) -> &'static str {
     if state == LinkState::Unknown {
         "(unknown)"
     } else {
@@ -92,7 +95,7 @@ fn nowhere(state: LinkState) -> &'static str {
     }
 }
 
-fn whose(view: &LinkView) -> String {
+fn scope_cell(view: &LinkView) -> String {
     match (view.scope, &view.topic, &view.subscription) {
         (LinkScope::Subscription, Some(topic), Some(name)) => format!("{topic}/{name}"),
         _ => "all on it".to_owned(),
@@ -100,7 +103,7 @@ fn whose(view: &LinkView) -> String {
 }
 
 /// The outcome of the last request that failed.
-pub(super) fn last(outcome: Option<OutcomeName>, status: Option<u16>) -> String {
+pub(super) fn last_outcome_text(outcome: Option<OutcomeName>, status: Option<u16>) -> String {
     let outcome = outcome
         .map(|outcome| format!("{outcome:?}"))
         .unwrap_or_default();
@@ -111,7 +114,7 @@ pub(super) fn last(outcome: Option<OutcomeName>, status: Option<u16>) -> String 
 }
 
 /// A count of what waits; `12+` where there may be more.
-pub(super) fn count(waiting: &WaitingView) -> String {
+pub(super) fn waiting_text(waiting: &WaitingView) -> String {
     if waiting.at_least {
         format!("{}+", waiting.count)
     } else {
@@ -122,12 +125,15 @@ pub(super) fn count(waiting: &WaitingView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
     use serde_json::Value;
 
     fn check(view: Value, expected: &str) {
         let view: LinksView = serde_json::from_value(view).unwrap();
-        assert_eq!(reply(&view).render(Style::Plain).into_string(), expected);
+        assert_eq!(
+            links_reply(&view).render(OutputStyle::Plain).into_string(),
+            expected
+        );
     }
 
     #[test]

@@ -10,9 +10,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use serde_json::json;
 
-use crate::cli::Cli;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::cli::CommandLine;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Error of a page that cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -22,32 +22,32 @@ struct ManError {
     source: io::Error,
 }
 
-impl Failure for ManError {}
+impl CommandFailure for ManError {}
 
 /// A page: the name of its file, and its text.
-struct Page {
+struct ManPage {
     file: String,
     text: Vec<u8>,
 }
 
 /// Writes all pages into a folder, which is made if it is not there.
-pub(crate) fn run(folder: &Path) -> Result<Reply, CommandError> {
+pub(crate) fn run(folder: &Path) -> Result<CommandReply, CommandError> {
     let failed = |path: PathBuf| move |source| ManError { path, source };
     fs::create_dir_all(folder).map_err(failed(folder.to_owned()))?;
     let mut files = Vec::new();
-    for command in with_subcommands(root()) {
-        let page = page(command).map_err(failed(folder.to_owned()))?;
+    for command in with_subcommands(root_command()) {
+        let page = man_page(command).map_err(failed(folder.to_owned()))?;
         let path = folder.join(&page.file);
         fs::write(&path, page.text).map_err(failed(path.clone()))?;
         files.push(page.file);
     }
     let line = format!("wrote {} pages to {}", files.len(), folder.display());
-    Ok(Reply::new(json!({ "folder": folder, "pages": files })).line(line))
+    Ok(CommandReply::new(json!({ "folder": folder, "pages": files })).line(line))
 }
 
 /// The program, with what its commands inherit from it.
-fn root() -> Command {
-    let mut root = without_help(Cli::command());
+fn root_command() -> Command {
+    let mut root = without_help(CommandLine::command());
     root.build();
     root
 }
@@ -69,7 +69,7 @@ fn with_subcommands(command: Command) -> Vec<Command> {
     [vec![command], below].concat()
 }
 
-fn page(command: Command) -> io::Result<Page> {
+fn man_page(command: Command) -> io::Result<ManPage> {
     let sections = command
         .get_after_help()
         .map(ToString::to_string)
@@ -84,13 +84,13 @@ fn page(command: Command) -> io::Result<Page> {
     sections
         .split("\n\n")
         .filter(|it| !it.is_empty())
-        .for_each(|it| text.extend(section(it)));
-    Ok(Page { file, text })
+        .for_each(|it| text.extend(roff_section(it)));
+    Ok(ManPage { file, text })
 }
 
 /// A section of the text below the options: a heading with a colon, and lines that stay as they
 /// are.
-fn section(text: &str) -> Vec<u8> {
+fn roff_section(text: &str) -> Vec<u8> {
     let mut roff = Roff::new();
     let (heading, lines) = text.split_once('\n').unwrap_or((text, ""));
     roff.control(

@@ -4,20 +4,20 @@
 use posthaste_core::api::{InputNotation, TopicSettings, WrittenValue, read_written};
 use posthaste_core::model::{NameError, TopicName};
 
-use super::apply::{Checked, Way, run};
+use super::apply::{ApplyOptions, CheckedFile, run};
 use super::assign;
-use super::patch::{Expected, PatchError, TopicPatch, completed_topic};
-use super::session::Session;
+use super::patch::{ExpectedState, PatchError, TopicPatch, complete_topic};
+use super::session::AdminSession;
 use crate::cli::SubscriptionArgs;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Error of a name that no topic can have.
 #[derive(Debug, thiserror::Error)]
 #[error("the name of the topic is none")]
 struct NoName(#[source] NameError);
 
-impl Failure for NoName {
+impl CommandFailure for NoName {
     fn exit_code(&self) -> Option<u8> {
         Some(3)
     }
@@ -25,75 +25,75 @@ impl Failure for NoName {
 
 /// Creates a topic.
 pub(super) fn create_topic(
-    session: &Session,
+    session: &AdminSession,
     topic: &str,
     members: &[String],
-) -> Result<Reply, CommandError> {
-    write(
+) -> Result<CommandReply, CommandError> {
+    write_topic(
         session,
         topic,
-        &assign::written(members)?,
-        Expected::NoTopic,
+        &assign::parse_members(members)?,
+        ExpectedState::NoTopic,
     )
 }
 
 /// Creates a subscription.
 pub(super) fn create_subscription(
-    session: &Session,
+    session: &AdminSession,
     of: &SubscriptionArgs,
     endpoint: Option<&str>,
     members: &[String],
-) -> Result<Reply, CommandError> {
-    let mut settings = assign::written(members)?;
+) -> Result<CommandReply, CommandError> {
+    let mut settings = assign::parse_members(members)?;
     if let Some(url) = endpoint {
-        assign::add(
+        assign::add_member(
             &mut settings,
             &["endpoint", "url"],
             WrittenValue::from_text(url),
         );
     }
-    write_subscription(session, of, settings, Expected::NoSubscription)
+    write_subscription(session, of, settings, ExpectedState::NoSubscription)
 }
 
 /// Changes the members of a subscription that are named.
 pub(super) fn set_subscription(
-    session: &Session,
+    session: &AdminSession,
     of: &SubscriptionArgs,
     members: &[String],
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     write_subscription(
         session,
         of,
-        assign::written(members)?,
-        Expected::Subscription,
+        assign::parse_members(members)?,
+        ExpectedState::Subscription,
     )
 }
 
 fn write_subscription(
-    session: &Session,
+    session: &AdminSession,
     of: &SubscriptionArgs,
     settings: WrittenValue,
-    expected: Expected,
-) -> Result<Reply, CommandError> {
+    expected: ExpectedState,
+) -> Result<CommandReply, CommandError> {
     let mut topic = WrittenValue::Object(Vec::new());
-    assign::add(&mut topic, &["subscriptions", &of.name], settings);
-    write(session, &of.topic, &topic, expected)
+    assign::add_member(&mut topic, &["subscriptions", &of.name], settings);
+    write_topic(session, &of.topic, &topic, expected)
 }
 
-fn write(
-    session: &Session,
+fn write_topic(
+    session: &AdminSession,
     topic: &str,
     written: &WrittenValue,
-    expected: Expected,
-) -> Result<Reply, CommandError> {
+    expected: ExpectedState,
+) -> Result<CommandReply, CommandError> {
     let topic = TopicName::parse(topic).map_err(NoName)?;
     // The rules are checked once the members that are not named are known.
-    let read = read_written(completed_topic(written), InputNotation::Yaml, |_| Ok(()));
+    let read = read_written(complete_topic(written), InputNotation::Yaml, |_| Ok(()));
     let settings: TopicSettings = read.map_err(|mistakes| PatchError::Mistakes {
         topic: topic.clone(),
         mistakes,
     })?;
-    let patch = TopicPatch::of(Some(written), &settings, expected);
-    let file = Checked::of_arguments(topic, settings, patch);
-    run(session, &[file], Way::default())
+    let patch = TopicPatch::from_written(Some(written), &settings, expected);
+    let file = CheckedFile::from_arguments(topic, settings, patch);
+    run(session, &[file], ApplyOptions::default())
 }

@@ -24,7 +24,7 @@ const PLACEHOLDER: &str = "https://example.com/";
 
 /// What has to be there before a patch is laid over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Expected {
+pub(super) enum ExpectedState {
     /// Anything: what is not there is created.
     #[default]
     Any,
@@ -43,7 +43,7 @@ pub(crate) struct TopicPatch {
     own: Value,
     /// Those of each subscription.
     subscriptions: BTreeMap<SubscriptionName, Value>,
-    expected: Expected,
+    expected: ExpectedState,
 }
 
 /// The rule of a file of which only parts are written: each name is there once.
@@ -51,19 +51,21 @@ pub(super) fn check_names(file: &ApplyFile) -> Result<(), SettingsError> {
     let mut topics = BTreeSet::new();
     for (topic, settings) in &file.topics {
         if !topics.insert(topic.folded()) {
-            return Err(duplicate(format!("topics.{topic}")));
+            return Err(duplicate_error(format!("topics.{topic}")));
         }
         let mut subscriptions = BTreeSet::new();
         for name in settings.subscriptions.keys() {
             if !subscriptions.insert(name.folded()) {
-                return Err(duplicate(format!("topics.{topic}.{SUBSCRIPTIONS}.{name}")));
+                return Err(duplicate_error(format!(
+                    "topics.{topic}.{SUBSCRIPTIONS}.{name}"
+                )));
             }
         }
     }
     Ok(())
 }
 
-fn duplicate(member: String) -> SettingsError {
+fn duplicate_error(member: String) -> SettingsError {
     SettingsError {
         member,
         problem: SettingsProblem::Duplicate,
@@ -71,24 +73,24 @@ fn duplicate(member: String) -> SettingsError {
 }
 
 /// The text of a file with an endpoint for each subscription that names none.
-pub(super) fn completed(file: &WrittenValue) -> WrittenValue {
+pub(super) fn complete_file(file: &WrittenValue) -> WrittenValue {
     each_member(file, |name, topics| match name {
-        "topics" => each_member(topics, |_, topic| completed_topic(topic)),
+        "topics" => each_member(topics, |_, topic| complete_topic(topic)),
         _ => topics.clone(),
     })
 }
 
 /// The text of a topic with an endpoint for each subscription that names none.
-pub(super) fn completed_topic(topic: &WrittenValue) -> WrittenValue {
+pub(super) fn complete_topic(topic: &WrittenValue) -> WrittenValue {
     each_member(topic, |name, member| match name {
         SUBSCRIPTIONS => each_member(member, |_, subscription| {
-            completed_subscription(subscription)
+            complete_subscription(subscription)
         }),
         _ => member.clone(),
     })
 }
 
-fn completed_subscription(subscription: &WrittenValue) -> WrittenValue {
+fn complete_subscription(subscription: &WrittenValue) -> WrittenValue {
     let url = || ("url".to_owned(), WrittenValue::from_text(PLACEHOLDER));
     let with = |written: &WrittenValue, (name, value): (String, WrittenValue)| match written {
         WrittenValue::Object(members) if written.member(&name).is_none() => {
@@ -123,10 +125,10 @@ fn each_member(
 
 impl TopicPatch {
     /// The members that are written, with the values that were read from them.
-    pub(super) fn of(
+    pub(super) fn from_written(
         written: Option<&WrittenValue>,
         read: &TopicSettings,
-        expected: Expected,
+        expected: ExpectedState,
     ) -> Self {
         let nothing = WrittenValue::Object(Vec::new());
         let written = written.unwrap_or(&nothing);
@@ -146,12 +148,12 @@ impl TopicPatch {
             let patch = if written.is_null() {
                 json!({})
             } else {
-                named(written, Some(&json!(settings)))
+                patch_value(written, Some(&json!(settings)))
             };
             Some((name.clone(), patch))
         };
         Self {
-            own: named(&own, Some(&json!(read))),
+            own: patch_value(&own, Some(&json!(read))),
             subscriptions: read
                 .subscriptions
                 .iter()
@@ -162,12 +164,12 @@ impl TopicPatch {
     }
 
     /// The topic to write where `present` is there, `None` if there is none.
-    pub(super) fn over(
+    pub(super) fn apply_to(
         &self,
         topic: &TopicName,
         present: Option<&TopicSettings>,
     ) -> Result<TopicSettings, PatchError> {
-        self.expect(topic, present)?;
+        self.check_expected(topic, present)?;
         let mut whole = present.map_or_else(|| json!({}), |present| json!(present.settings_only()));
         if let Some(members) = whole.as_object_mut() {
             members.remove(SUBSCRIPTIONS);
@@ -192,12 +194,12 @@ impl TopicPatch {
         let read = read_written(WrittenValue::from(&whole), InputNotation::Json, check);
         read.map_err(|mistakes| PatchError::Mistakes {
             topic: topic.clone(),
-            mistakes: self.as_named(mistakes, present),
+            mistakes: self.with_written_names(mistakes, present),
         })
     }
 
     /// Mistakes with the names of subscriptions as they are written here.
-    fn as_named(
+    fn with_written_names(
         &self,
         mistakes: Vec<InputMistake>,
         present: Option<&TopicSettings>,
@@ -219,9 +221,13 @@ impl TopicPatch {
     }
 
     /// Requires that what has to be there is there.
-    fn expect(&self, topic: &TopicName, present: Option<&TopicSettings>) -> Result<(), PatchError> {
+    fn check_expected(
+        &self,
+        topic: &TopicName,
+        present: Option<&TopicSettings>,
+    ) -> Result<(), PatchError> {
         let topic = topic.clone();
-        let is_of_topic = matches!(self.expected, Expected::Any | Expected::NoTopic);
+        let is_of_topic = matches!(self.expected, ExpectedState::Any | ExpectedState::NoTopic);
         let Some(present) = present else {
             return if is_of_topic {
                 Ok(())
@@ -229,17 +235,17 @@ impl TopicPatch {
                 Err(PatchError::NoTopic { topic })
             };
         };
-        if self.expected == Expected::NoTopic {
+        if self.expected == ExpectedState::NoTopic {
             return Err(PatchError::TopicExists { topic });
         }
         for name in self.subscriptions.keys() {
             let is_there = present.find_subscription(name).is_some();
             let name = name.clone();
             match self.expected {
-                Expected::NoSubscription if is_there => {
+                ExpectedState::NoSubscription if is_there => {
                     return Err(PatchError::SubscriptionExists { topic, name });
                 }
-                Expected::Subscription if !is_there => {
+                ExpectedState::Subscription if !is_there => {
                     return Err(PatchError::NoSubscription { topic, name });
                 }
                 _ => {}
@@ -251,13 +257,13 @@ impl TopicPatch {
 
 /// The patch of what is written: values as they were read, and null where nothing is written, or
 /// what counts as left out.
-fn named(written: &WrittenValue, read: Option<&Value>) -> Value {
+fn patch_value(written: &WrittenValue, read: Option<&Value>) -> Value {
     match written {
         WrittenValue::Object(members) => {
             let of_read = |name: &String| read.and_then(|read| read.get(name));
             let members = members
                 .iter()
-                .map(|(name, member)| (name.clone(), named(member, of_read(name))));
+                .map(|(name, member)| (name.clone(), patch_value(member, of_read(name))));
             Value::Object(members.collect())
         }
         written if written.is_null() => Value::Null,
@@ -317,15 +323,15 @@ mod tests {
         settings.to_view(&topic(), Timestamp::EPOCH)
     }
 
-    fn patch(text: &str, expected: Expected) -> TopicPatch {
-        let read = posthaste_yaml::read_part(text.as_bytes(), &completed_topic, &|_| Ok(()));
+    fn patch(text: &str, expected: ExpectedState) -> TopicPatch {
+        let read = posthaste_yaml::read_part(text.as_bytes(), &complete_topic, &|_| Ok(()));
         let (settings, written) = read.unwrap();
-        TopicPatch::of(Some(&written), &settings, expected)
+        TopicPatch::from_written(Some(&written), &settings, expected)
     }
 
     /// The members that the patch writes otherwise than they are, as a difference shows them.
     fn changed(text: &str) -> Vec<String> {
-        let over = patch(text, Expected::Any).over(&topic(), Some(&present()));
+        let over = patch(text, ExpectedState::Any).apply_to(&topic(), Some(&present()));
         let over = over.unwrap();
         let before = present().settings_only();
         let own = posthaste_core::api::topic_differences(&json!(before), &json!(over));
@@ -397,13 +403,13 @@ mod tests {
     fn times_of_secrets_stay_only_with_their_secrets() {
         let text = "subscriptions: { billing: { signing: { secrets: \
                     [whsec_QW5vdGhlckFub3RoZXJBbm90aGVyQW5v] } } }";
-        let over = patch(text, Expected::Any).over(&topic(), Some(&present()));
+        let over = patch(text, ExpectedState::Any).apply_to(&topic(), Some(&present()));
         let over = over.unwrap();
         let signing =
             |over: &TopicSettings| over.subscriptions.values().next().unwrap().signing.clone();
         assert_eq!(signing(&over).expires_at, None);
-        let kept = patch("subscriptions: { billing: {} }", Expected::Any);
-        let kept = kept.over(&topic(), Some(&present())).unwrap();
+        let kept = patch("subscriptions: { billing: {} }", ExpectedState::Any);
+        let kept = kept.apply_to(&topic(), Some(&present())).unwrap();
         assert!(signing(&kept).expires_at.is_some());
     }
 
@@ -411,9 +417,9 @@ mod tests {
     fn only_subscriptions_that_are_named_are_written_by_their_stored_names() {
         let over = patch(
             "subscriptions: { BILLING: {}, new: { endpoint: { url: 'https://c.example/' } } }",
-            Expected::Any,
+            ExpectedState::Any,
         );
-        let over = over.over(&topic(), Some(&present())).unwrap();
+        let over = over.apply_to(&topic(), Some(&present())).unwrap();
         let names: Vec<_> = over
             .subscriptions
             .keys()
@@ -424,13 +430,14 @@ mod tests {
 
     #[test]
     fn what_is_new_needs_all_that_it_must_have() {
-        let error = patch("subscriptions: { new: {} }", Expected::Any).over(&topic(), None);
+        let error =
+            patch("subscriptions: { new: {} }", ExpectedState::Any).apply_to(&topic(), None);
         assert_eq!(
             error.unwrap_err().to_string(),
             "Orders: subscriptions.new: missing member `endpoint`"
         );
-        let wrong = patch("inputSchema: CloudEvents", Expected::Any);
-        let wrong = wrong.over(&topic(), Some(&present()));
+        let wrong = patch("inputSchema: CloudEvents", ExpectedState::Any);
+        let wrong = wrong.apply_to(&topic(), Some(&present()));
         assert!(
             wrong.is_ok(),
             "the schemas of subscriptions that are not named are the server's"
@@ -441,7 +448,7 @@ mod tests {
     fn what_has_to_be_there_is_required() {
         let check = |text: &str, expected, there: bool, said: Option<&str>| {
             let present = present();
-            let over = patch(text, expected).over(&topic(), there.then_some(&present));
+            let over = patch(text, expected).apply_to(&topic(), there.then_some(&present));
             assert_eq!(
                 over.err().map(|it| it.to_string()).as_deref(),
                 said,
@@ -450,25 +457,25 @@ mod tests {
         };
         let new = "subscriptions: { new: { endpoint: { url: 'https://c.example/' } } }";
         let crm = "subscriptions: { CRM: { contentMode: binary } }";
-        check("{}", Expected::NoTopic, false, None);
+        check("{}", ExpectedState::NoTopic, false, None);
         check(
             "{}",
-            Expected::NoTopic,
+            ExpectedState::NoTopic,
             true,
             Some("the topic Orders exists already"),
         );
-        check(new, Expected::NoSubscription, true, None);
+        check(new, ExpectedState::NoSubscription, true, None);
         check(
             new,
-            Expected::NoSubscription,
+            ExpectedState::NoSubscription,
             false,
             Some("there is no topic Orders"),
         );
         let exists = "Orders has a subscription CRM already";
-        check(crm, Expected::NoSubscription, true, Some(exists));
+        check(crm, ExpectedState::NoSubscription, true, Some(exists));
         check(
             new,
-            Expected::Subscription,
+            ExpectedState::Subscription,
             true,
             Some("Orders has no subscription new"),
         );
@@ -477,7 +484,7 @@ mod tests {
     #[test]
     fn names_that_differ_in_case_only_are_refused() {
         let text = "topics: { a: { subscriptions: { b: {}, B: {} } } }";
-        let read = posthaste_yaml::read_part(text.as_bytes(), &completed, &check_names);
+        let read = posthaste_yaml::read_part(text.as_bytes(), &complete_file, &check_names);
         let members: Vec<_> = read.unwrap_err().into_iter().map(|it| it.member).collect();
         assert_eq!(members, ["topics.a.subscriptions.b"]);
     }

@@ -10,7 +10,10 @@ use posthaste_system::SystemClock;
 static ASKED_AT: OnceLock<Timestamp> = OnceLock::new();
 
 /// The beginning and the end, as requests have them.
-pub(super) fn period(from: Option<WrittenTime>, to: Option<WrittenTime>) -> [Option<String>; 2] {
+pub(super) fn query_period(
+    from: Option<WrittenTime>,
+    to: Option<WrittenTime>,
+) -> [Option<String>; 2] {
     let now = *ASKED_AT.get_or_init(|| SystemClock.now());
     let (from, to) = WrittenTime::resolve_period(from, to, now);
     [from, to].map(|time| time.map(|time| time.to_string()))

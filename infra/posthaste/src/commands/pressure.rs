@@ -7,9 +7,9 @@ use posthaste_core::pressure::{PressureLevel, ProducerTier};
 use serde_json::json;
 use ureq::http::Method;
 
-use super::session::Session;
+use super::session::AdminSession;
 use crate::error::CommandError;
-use crate::output::{Reply, word};
+use crate::output::{CommandReply, api_word};
 
 const HEADER: [&str; 10] = [
     "resource",
@@ -24,24 +24,28 @@ const HEADER: [&str; 10] = [
     "other actions",
 ];
 
-pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
-    let view: PressureView = session.ask(Method::GET, &["pressure"])?;
-    let rows = view.resources.iter().map(row).collect();
-    let reply = Reply::new(json!(view)).line(headline(&view));
-    let reply = view.topics.iter().map(of_topic).fold(reply, Reply::line);
+pub(crate) fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
+    let view: PressureView = session.request_json(Method::GET, &["pressure"])?;
+    let rows = view.resources.iter().map(resource_row).collect();
+    let reply = CommandReply::new(json!(view)).line(producers_sentence(&view));
+    let reply = view
+        .topics
+        .iter()
+        .map(topic_sentence)
+        .fold(reply, CommandReply::line);
     Ok(reply.table(HEADER, rows))
 }
 
 /// One sentence on a topic that is slowed by one of its own subscriptions.
-fn of_topic(topic: &PressureTopic) -> String {
+fn topic_sentence(topic: &PressureTopic) -> String {
     let waits = if topic.tarpit.0.is_zero() {
         "acknowledgements do not wait".to_owned()
     } else {
-        format!("acknowledgements wait {}", seconds(topic.tarpit.0))
+        format!("acknowledgements wait {}", seconds_text(topic.tarpit.0))
     };
     let refused = match &*topic.refused_tiers {
         [] => String::new(),
-        tiers => format!(", refused: {}", listed(tiers)),
+        tiers => format!(", refused: {}", join_tiers(tiers)),
     };
     format!(
         "topic {}: {} since {}: its subscription {} needs {} s for {} messages; {waits}{refused}",
@@ -50,7 +54,7 @@ fn of_topic(topic: &PressureTopic) -> String {
 }
 
 /// One sentence on how producers are treated, and why.
-fn headline(view: &PressureView) -> String {
+fn producers_sentence(view: &PressureView) -> String {
     let polled_at = view
         .polled_at
         .map(|at| at.0.to_string())
@@ -69,28 +73,28 @@ fn headline(view: &PressureView) -> String {
         _ if !view.monitored => "resources are not watched".to_owned(),
         PressureFreshness::Stale => format!(
             "the monitor has missed polls: it measured last at {polled_at}; until it does again {}",
-            treatment(view)
+            treatment_text(view)
         ),
         PressureFreshness::Current => {
             let since = view.since.map(|since| format!(" since {}", since.0)).unwrap_or_default();
-            format!("{}{since}: {} (measured {polled_at})", view.level, treatment(view))
+            format!("{}{since}: {} (measured {polled_at})", view.level, treatment_text(view))
         }
     }
 }
 
 /// The treatment of producers, in words.
-fn treatment(view: &PressureView) -> String {
+fn treatment_text(view: &PressureView) -> String {
     let refused = match &*view.refused_tiers {
         [] => "no producer is refused".to_owned(),
-        tiers => format!("refused: {}", listed(tiers)),
+        tiers => format!("refused: {}", join_tiers(tiers)),
     };
-    format!("{}, {refused}", tarpit(view))
+    format!("{}, {refused}", tarpit_text(view))
 }
 
-fn tarpit(view: &PressureView) -> String {
+fn tarpit_text(view: &PressureView) -> String {
     let next = view.next_tarpit.filter(|next| *next != view.tarpit);
     let next = next
-        .map(|next| format!(", {} after the next poll", seconds(next.0)))
+        .map(|next| format!(", {} after the next poll", seconds_text(next.0)))
         .unwrap_or_default();
     if view.tarpit.0.is_zero() {
         return format!("acknowledgements do not wait{next}");
@@ -100,15 +104,15 @@ fn tarpit(view: &PressureView) -> String {
     let whose = if all {
         String::new()
     } else {
-        format!(" of {}", listed(&view.delayed_tiers))
+        format!(" of {}", join_tiers(&view.delayed_tiers))
     };
     format!(
         "acknowledgements{whose} wait {}{next}",
-        seconds(view.tarpit.0)
+        seconds_text(view.tarpit.0)
     )
 }
 
-fn listed(tiers: &[ProducerTier]) -> String {
+fn join_tiers(tiers: &[ProducerTier]) -> String {
     tiers
         .iter()
         .map(ToString::to_string)
@@ -116,20 +120,20 @@ fn listed(tiers: &[ProducerTier]) -> String {
         .join(", ")
 }
 
-fn seconds(length: Duration) -> String {
+fn seconds_text(length: Duration) -> String {
     format!("{} s", length.as_secs_f64())
 }
 
-fn row(resource: &PressureResource) -> [String; 10] {
+fn resource_row(resource: &PressureResource) -> [String; 10] {
     [
         resource.resource.to_string(),
-        level(resource),
+        level_cell(resource),
         resource.reading.to_string(),
         resource.unit.clone(),
         resource.thresholds.normal.to_string(),
         resource.thresholds.medium.to_string(),
         resource.thresholds.high.to_string(),
-        history(resource),
+        history_cell(resource),
         resource
             .refused_from
             .map(|tier| tier.to_string())
@@ -138,7 +142,7 @@ fn row(resource: &PressureResource) -> [String; 10] {
     ]
 }
 
-fn level(resource: &PressureResource) -> String {
+fn level_cell(resource: &PressureResource) -> String {
     // At normal there is no difference.
     if resource.acts || resource.level == PressureLevel::Normal {
         return resource.level.to_string();
@@ -146,7 +150,7 @@ fn level(resource: &PressureResource) -> String {
     format!("{} (does not act)", resource.level)
 }
 
-fn history(resource: &PressureResource) -> String {
+fn history_cell(resource: &PressureResource) -> String {
     match resource.history_depth {
         Some(depth) => format!("{} of {depth} polls", resource.polls.min(depth)),
         None => String::new(),
@@ -158,7 +162,7 @@ fn other_actions(resource: &PressureResource) -> String {
     resource
         .measures
         .iter()
-        .map(word)
+        .map(api_word)
         .collect::<Vec<_>>()
         .join(", ")
 }

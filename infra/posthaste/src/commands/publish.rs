@@ -23,29 +23,35 @@ mod unacknowledged;
 use serde_json::json;
 
 use super::source;
-use crate::cli::{Global, PublishArgs};
+use crate::cli::{GlobalOptions, PublishArgs};
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::CommandReply;
 use content_type::content_type_of;
-use report::Report;
-use target::Target;
+use report::PublishReport;
+use target::PublishTarget;
 
-pub(crate) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    global: &GlobalOptions,
+    arguments: PublishArgs,
+) -> Result<CommandReply, CommandError> {
     match arguments.pace.rate {
         Some(rate) => paced::run(global, arguments, rate),
-        None => whole(global, arguments),
+        None => publish_file(global, arguments),
     }
 }
 
 /// The file as it is.
-fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
-    let bytes = source::read(&arguments.file)?;
-    let target = Target::find(global, &arguments)?;
+fn publish_file(
+    global: &GlobalOptions,
+    arguments: PublishArgs,
+) -> Result<CommandReply, CommandError> {
+    let bytes = source::read_input(&arguments.file)?;
+    let target = PublishTarget::find(global, &arguments)?;
     let content_type = arguments
         .content_type
         .unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
-    let report = Report::of(&target.post(&content_type, None, bytes)?);
+    let report = PublishReport::from_response(&target.post(&content_type, None, bytes)?);
     let json = json!({ "published": {
         "topic": arguments.topic,
         "bytes": size,
@@ -58,6 +64,6 @@ fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError>
         "published {size} bytes to {} as {content_type}",
         arguments.topic
     );
-    let text = report.map_or(done, |report| report.text(&arguments.topic));
-    Ok(Reply::new(json).line(text))
+    let text = report.map_or(done, |report| report.to_text(&arguments.topic));
+    Ok(CommandReply::new(json).line(text))
 }

@@ -4,10 +4,10 @@ use posthaste_core::api::events::{RecordPage, RecordView};
 use posthaste_core::delivery_log::Kind;
 use ureq::http::Method;
 
-use super::session::Session;
-use crate::cli::RecordsArgs;
+use super::session::AdminSession;
+use crate::cli::RecordFilterArgs;
 use crate::client::ClientError;
-use crate::commands::period::period;
+use crate::commands::period::query_period;
 
 /// Most records on one page.
 const PAGE_MAX: usize = 1_000;
@@ -21,40 +21,40 @@ pub(super) const ATTEMPT_HEADER: [&str; 8] = [
 ];
 
 /// A list of records.
-pub(super) struct Question<'a> {
+pub(super) struct RecordsRequest<'a> {
     pub(super) path: &'a [&'a str],
     pub(super) subscription: Option<&'a String>,
-    pub(super) which: &'a RecordsArgs,
+    pub(super) which: &'a RecordFilterArgs,
 }
 
-impl Question<'_> {
+impl RecordsRequest<'_> {
     /// The newest records, page after page, until there are enough of them or no more. If there are
     /// more, the answer has a cursor.
-    pub(super) fn ask(
+    pub(super) fn read_records(
         &self,
-        session: &Session,
+        session: &AdminSession,
         is_enough: impl Fn(&RecordPage) -> bool,
     ) -> Result<RecordPage, ClientError> {
-        let mut all = self.page(session, None, 0)?;
+        let mut all = self.read_page(session, None, 0)?;
         while !is_enough(&all) {
             let Some(cursor) = all.cursor.take() else {
                 break;
             };
-            let page = self.page(session, Some(cursor), all.records.len())?;
+            let page = self.read_page(session, Some(cursor), all.records.len())?;
             all.records.extend(page.records);
             all.cursor = page.cursor;
-            all.note = together(all.note, page.note);
+            all.note = join_notes(all.note, page.note);
         }
         Ok(all)
     }
 
-    fn page(
+    fn read_page(
         &self,
-        session: &Session,
+        session: &AdminSession,
         cursor: Option<String>,
         had: usize,
     ) -> Result<RecordPage, ClientError> {
-        let RecordsArgs {
+        let RecordFilterArgs {
             result,
             event_type,
             status,
@@ -63,7 +63,7 @@ impl Question<'_> {
             to,
             ..
         } = self.which;
-        let [from, to] = period(*from, *to);
+        let [from, to] = query_period(*from, *to);
         let call = session
             .call(Method::GET, self.path)
             .query("subscription", self.subscription)
@@ -75,15 +75,19 @@ impl Question<'_> {
             .query("to", to)
             .query(
                 "limit",
-                Some(wanted(self.which).saturating_sub(had).clamp(1, PAGE_MAX)),
+                Some(
+                    wanted_count(self.which)
+                        .saturating_sub(had)
+                        .clamp(1, PAGE_MAX),
+                ),
             )
             .query("cursor", cursor);
-        session.client.json(call)
+        session.client.send_for_json(call)
     }
 }
 
 /// The number of records that are asked for.
-pub(super) fn wanted(which: &RecordsArgs) -> usize {
+pub(super) fn wanted_count(which: &RecordFilterArgs) -> usize {
     which
         .limit
         .filter(|_| !which.all)
@@ -91,7 +95,7 @@ pub(super) fn wanted(which: &RecordsArgs) -> usize {
 }
 
 /// The advice where a list ends before the log does.
-pub(super) fn more(page: &RecordPage) -> Option<String> {
+pub(super) fn more_hint(page: &RecordPage) -> Option<String> {
     page.cursor
         .is_some()
         .then(|| "There are more: --all lists them, or a larger --limit.".to_owned())
@@ -102,17 +106,17 @@ pub(super) fn attempt_row(record: &RecordView) -> [String; 8] {
     [
         record.time.0.to_string(),
         record.result.as_str().to_owned(),
-        status(record.status),
-        took(record.duration_ms),
+        status_cell(record.status),
+        duration_cell(record.duration_ms),
         record.attempt.to_string(),
         record.id.clone().unwrap_or_default(),
         record.reason.clone().unwrap_or_default(),
-        answer(record.answer.as_ref(), record.error.as_ref()),
+        response_cell(record.answer.as_ref(), record.error.as_ref()),
     ]
 }
 
 /// The attempt of a record, or which change it is.
-pub(super) fn what(record: &RecordView) -> String {
+pub(super) fn kind_cell(record: &RecordView) -> String {
     match record.kind {
         Kind::Attempt => format!("attempt {}", record.attempt),
         change => change.as_str().to_owned(),
@@ -120,17 +124,17 @@ pub(super) fn what(record: &RecordView) -> String {
 }
 
 /// A length of time in a cell.
-pub(super) fn took(duration_ms: Option<u32>) -> String {
+pub(super) fn duration_cell(duration_ms: Option<u32>) -> String {
     duration_ms.map(|ms| format!("{ms} ms")).unwrap_or_default()
 }
 
 /// A status in a cell.
-pub(super) fn status(status: Option<u16>) -> String {
+pub(super) fn status_cell(status: Option<u16>) -> String {
     status.map(|status| status.to_string()).unwrap_or_default()
 }
 
 /// The beginning of an answer on one line, or the failure in words where there was none.
-pub(super) fn answer(answer: Option<&String>, error: Option<&String>) -> String {
+pub(super) fn response_cell(answer: Option<&String>, error: Option<&String>) -> String {
     let text = answer.or(error).map(String::as_str).unwrap_or_default();
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(TEXT_CHARS_MAX) {
@@ -140,7 +144,7 @@ pub(super) fn answer(answer: Option<&String>, error: Option<&String>) -> String 
 }
 
 /// The notes of two pages. Most pages have the same.
-fn together(first: Option<String>, second: Option<String>) -> Option<String> {
+fn join_notes(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
         (Some(first), Some(second)) if !first.contains(&second) => {
             Some(format!("{first} {second}"))
@@ -156,34 +160,34 @@ mod tests {
     #[test]
     fn an_answer_is_cut_to_one_short_line() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(answer(Some(&text.to_owned()), None), expected);
+            assert_eq!(response_cell(Some(&text.to_owned()), None), expected);
         };
         check("try\r\n\tlater ", "try later");
         check(&"ü".repeat(60), &"ü".repeat(60));
         check(&"ü".repeat(61), &("ü".repeat(60) + "…"));
         assert_eq!(
-            answer(None, Some(&"connection refused".to_owned())),
+            response_cell(None, Some(&"connection refused".to_owned())),
             "connection refused"
         );
-        assert_eq!(answer(None, None), "");
+        assert_eq!(response_cell(None, None), "");
     }
 
     #[test]
     fn notes_of_pages_are_said_once() {
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(together(some("a."), some("a.")), some("a."));
-        assert_eq!(together(some("a."), some("b.")), some("a. b."));
-        assert_eq!(together(None, some("b.")), some("b."));
+        assert_eq!(join_notes(some("a."), some("a.")), some("a."));
+        assert_eq!(join_notes(some("a."), some("b.")), some("a. b."));
+        assert_eq!(join_notes(None, some("b.")), some("b."));
     }
 
     #[test]
     fn all_wins_over_a_limit() {
-        let which = |limit, all| RecordsArgs {
+        let which = |limit, all| RecordFilterArgs {
             limit,
             all,
-            ..RecordsArgs::default()
+            ..RecordFilterArgs::default()
         };
-        assert_eq!(wanted(&which(Some(7), false)), 7);
-        assert_eq!(wanted(&which(Some(7), true)), usize::MAX);
+        assert_eq!(wanted_count(&which(Some(7), false)), 7);
+        assert_eq!(wanted_count(&which(Some(7), true)), usize::MAX);
     }
 }

@@ -8,15 +8,16 @@ use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::session::Session;
-use super::waiting::{LOOK_EVERY, rest, until_answered};
+use super::session::AdminSession;
+use super::waiting::{LOOK_EVERY, sleep_for, until_answered};
 use crate::cli::{
-    DeadLettersArgs, EventsReplayArgs, ReplayArgs, ReplayRunArgs, ReplaysCommand, SelectedArgs,
+    DeadLetterSelectionArgs, DeadLettersReplayArgs, EventsReplayArgs, ReplayRunArgs,
+    ReplaysCommand, SubscriptionDeadLettersArgs,
 };
 use crate::client::ClientError;
-use crate::commands::period::period;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::commands::period::query_period;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 const HEADER: [&str; 7] = [
     "replay",
@@ -48,39 +49,46 @@ struct NotReplayed {
     state: ReplayState,
 }
 
-impl Failure for NotReplayed {}
+impl CommandFailure for NotReplayed {}
 
 pub(crate) fn run(
-    session: &Session,
+    session: &AdminSession,
     command: Option<ReplaysCommand>,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     match command.unwrap_or(ReplaysCommand::List) {
-        ReplaysCommand::List => list(session),
-        ReplaysCommand::Show { id } => Ok(shown(&ask(session, Method::GET, &id)?)),
-        ReplaysCommand::Cancel { id } => Ok(shown(&ask(session, Method::DELETE, &id)?)),
+        ReplaysCommand::List => list_replays(session),
+        ReplaysCommand::Show { id } => {
+            Ok(replay_reply(&request_replay(session, Method::GET, &id)?))
+        }
+        ReplaysCommand::Cancel { id } => {
+            Ok(replay_reply(&request_replay(session, Method::DELETE, &id)?))
+        }
     }
 }
 
 /// Asks for a replay of dead letters, or for its dry run.
-pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
-    let DeadLettersArgs {
+pub(super) fn start_from_dead_letters(
+    session: &AdminSession,
+    arguments: &DeadLettersReplayArgs,
+) -> Result<CommandReply, CommandError> {
+    let SubscriptionDeadLettersArgs {
         topic,
         subscription,
         ..
     } = &arguments.selected.which;
-    ask_for(
+    start_and_wait(
         session,
         (topic, subscription),
-        selection(&arguments.selected),
+        selection_body(&arguments.selected),
         &arguments.run,
     )
 }
 
 /// Asks for a replay from the delivery log, or for its dry run.
-pub(super) fn begin_from_log(
-    session: &Session,
+pub(super) fn start_from_log(
+    session: &AdminSession,
     arguments: &EventsReplayArgs,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let EventsReplayArgs {
         topic,
         subscription,
@@ -98,21 +106,21 @@ pub(super) fn begin_from_log(
         run,
         ..
     } = arguments;
-    let [from, to] = period(*from, *to);
+    let [from, to] = query_period(*from, *to);
     let body = json!({
         "source": "log", "from": from, "to": to, "result": result, "reason": reason, "status": status,
         "types": types, "includeFormer": include_former, "dryRun": dry_run,
     });
-    ask_for(session, (topic, subscription), without_nulls(body), run)
+    start_and_wait(session, (topic, subscription), without_nulls(body), run)
 }
 
 /// Asks for a replay, and waits for its end if that is asked for.
-fn ask_for(
-    session: &Session,
+fn start_and_wait(
+    session: &AdminSession,
     (topic, subscription): (&str, &str),
     mut body: Value,
     run: &ReplayRunArgs,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let path = [
         "topics",
         topic,
@@ -134,26 +142,26 @@ fn ask_for(
         .call(Method::POST, &path)
         .body("application/json", body.to_string().into_bytes());
     if body["dryRun"] == true {
-        return Ok(previewed(&session.client.json(call)?));
+        return Ok(preview_reply(&session.client.send_for_json(call)?));
     }
-    let mut replay: ReplayView = session.client.json(call)?;
+    let mut replay: ReplayView = session.client.send_for_json(call)?;
     if !run.wait {
         let hint = format!(
             "It begins within a minute. `posthaste replays show {}` shows how far it is.",
             replay.id
         );
-        return Ok(shown(&replay).line(hint));
+        return Ok(replay_reply(&replay).line(hint));
     }
     let session = session.without_retries();
     while !is_over(&replay) {
-        rest(LOOK_EVERY);
-        let look = || ask(&session, Method::GET, &replay.id);
-        replay = until_answered(look, |_, wait| rest(wait))?;
+        sleep_for(LOOK_EVERY);
+        let look = || request_replay(&session, Method::GET, &replay.id);
+        replay = until_answered(look, |_, wait| sleep_for(wait))?;
     }
-    let ended = waited(&replay);
+    let ended = waited_reply(&replay);
     match not_replayed(&replay) {
         None => Ok(ended),
-        Some(error) => Err(CommandError::from(error).after(ended)),
+        Some(error) => Err(CommandError::from(error).with_done(ended)),
     }
 }
 
@@ -191,18 +199,18 @@ fn is_over(replay: &ReplayView) -> bool {
 }
 
 /// The members of a request that select dead letters.
-pub(super) fn selection(arguments: &SelectedArgs) -> Value {
-    let SelectedArgs {
+pub(super) fn selection_body(arguments: &DeadLetterSelectionArgs) -> Value {
+    let DeadLetterSelectionArgs {
         which,
         types,
         objects,
         include_former,
         dry_run,
     } = arguments;
-    let DeadLettersArgs {
+    let SubscriptionDeadLettersArgs {
         from, to, reason, ..
     } = which;
-    let [from, to] = period(*from, *to);
+    let [from, to] = query_period(*from, *to);
     without_nulls(json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
         "includeFormer": include_former, "dryRun": dry_run,
@@ -217,14 +225,19 @@ fn without_nulls(mut body: Value) -> Value {
     body
 }
 
-fn ask(session: &Session, method: Method, id: &str) -> Result<ReplayView, ClientError> {
-    session.ask(method, &["replays", id])
+fn request_replay(
+    session: &AdminSession,
+    method: Method,
+    id: &str,
+) -> Result<ReplayView, ClientError> {
+    session.request_json(method, &["replays", id])
 }
 
-fn list(session: &Session) -> Result<Reply, CommandError> {
-    let replays = session.list(&["replays"], |page: ReplayPage| (page.replays, page.cursor))?;
-    let rows = replays.iter().map(row).collect();
-    Ok(Reply::new(json!({ "replays": replays })).list(
+fn list_replays(session: &AdminSession) -> Result<CommandReply, CommandError> {
+    let replays =
+        session.read_list(&["replays"], |page: ReplayPage| (page.replays, page.cursor))?;
+    let rows = replays.iter().map(replay_row).collect();
+    Ok(CommandReply::new(json!({ "replays": replays })).list(
         HEADER,
         rows,
         "no replays in the last 30 days",
@@ -232,8 +245,8 @@ fn list(session: &Session) -> Result<Reply, CommandError> {
 }
 
 /// The end of a replay that `--wait` waited for, and its meaning.
-fn waited(replay: &ReplayView) -> Reply {
-    let answer = shown(replay);
+fn waited_reply(replay: &ReplayView) -> CommandReply {
+    let answer = replay_reply(replay);
     match &replay.outcomes {
         None if replay.queued > 0 => {
             answer.line("Waited until everything was queued, not until it was delivered.")
@@ -242,8 +255,8 @@ fn waited(replay: &ReplayView) -> Reply {
     }
 }
 
-fn shown(replay: &ReplayView) -> Reply {
-    let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
+fn replay_reply(replay: &ReplayView) -> CommandReply {
+    let mut answer = CommandReply::new(json!(replay)).table(HEADER, vec![replay_row(replay)]);
     let ReplayView {
         created_at,
         updated_at,
@@ -256,10 +269,10 @@ fn shown(replay: &ReplayView) -> Reply {
     if replay.resolved > 0 {
         answer = answer.line(format!(
             "left out, resolved already: {}",
-            counted(replay.resolved, "event")
+            count_with_noun(replay.resolved, "event")
         ));
     }
-    answer = left_out(answer, &replay.left_out);
+    answer = add_left_out(answer, &replay.left_out);
     if let Some(outage) = replay.recovery {
         let since = outage.outage_since.0;
         answer = answer.line(format!("began by itself, after an outage since {since}"));
@@ -268,13 +281,13 @@ fn shown(replay: &ReplayView) -> Reply {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
     if replay.queued > 0 {
-        answer = answer.line(outcomes(replay));
+        answer = answer.line(outcomes_text(replay));
     }
-    failures(answer, QUEUED_NOT, &replay.failures)
+    add_failures(answer, QUEUED_NOT, &replay.failures)
 }
 
 /// What became of queued events, and the command that shows those that failed again.
-fn outcomes(replay: &ReplayView) -> String {
+fn outcomes_text(replay: &ReplayView) -> String {
     let ReplayView {
         topic,
         subscription,
@@ -314,12 +327,12 @@ fn outcomes(replay: &ReplayView) -> String {
     )
 }
 
-fn row(replay: &ReplayView) -> [String; 7] {
+fn replay_row(replay: &ReplayView) -> [String; 7] {
     [
         replay.id.clone(),
         replay.topic.to_string(),
         replay.subscription.to_string(),
-        state(replay),
+        state_word(replay),
         replay.found.to_string(),
         replay.queued.to_string(),
         replay.failed.to_string(),
@@ -328,7 +341,7 @@ fn row(replay: &ReplayView) -> [String; 7] {
 
 /// The state in a word. Where it is not known what became of each queued event, as in a list, a
 /// replay is not said to be done.
-fn state(replay: &ReplayView) -> String {
+fn state_word(replay: &ReplayView) -> String {
     let outcomes = replay.outcomes.as_ref();
     let is_open = outcomes.is_none_or(|outcomes| outcomes.waiting > 0);
     match replay.state {
@@ -337,19 +350,19 @@ fn state(replay: &ReplayView) -> String {
     }
 }
 
-fn previewed(preview: &ReplayPreview) -> Reply {
+fn preview_reply(preview: &ReplayPreview) -> CommandReply {
     let at_least = if preview.is_complete { "" } else { "at least " };
-    let events = counted(preview.events, "event");
+    let events = count_with_noun(preview.events, "event");
     // Events of the delivery log lie in no objects.
     let of = match preview.objects {
         0 => String::new(),
-        objects => format!(" of {}", counted(objects, "object")),
+        objects => format!(" of {}", count_with_noun(objects, "object")),
     };
     let resolved = match preview.resolved {
         0 => String::new(),
         events => format!(
             "; {} left out, resolved already (--include-resolved)",
-            counted(events, "event")
+            count_with_noun(events, "event")
         ),
     };
     let text = format!("would deliver {at_least}{events}{of}{resolved}");
@@ -358,29 +371,32 @@ fn previewed(preview: &ReplayPreview) -> Reply {
         .iter()
         .map(|(reason, events)| [reason.clone(), events.to_string()])
         .collect();
-    let mut reply = left_out(Reply::new(json!(preview)).line(text), &preview.left_out)
-        .table(["reason", "events"], rows);
+    let mut reply = add_left_out(
+        CommandReply::new(json!(preview)).line(text),
+        &preview.left_out,
+    )
+    .table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
         let ids = format!("ids of the first events: {}", preview.ids.join(" "));
         reply = reply.line(visible_line(&ids));
     }
-    failures(reply, QUEUED_NOT, &preview.failures)
+    add_failures(reply, QUEUED_NOT, &preview.failures)
 }
 
 /// Adds what was left out, a line for each reason, with the option that takes it if there is one.
-pub(super) fn left_out(reply: Reply, left_out: &LeftOutCounts) -> Reply {
+pub(super) fn add_left_out(reply: CommandReply, left_out: &LeftOutCounts) -> CommandReply {
     left_out.iter().fold(reply, |reply, (reason, number)| {
         let option = match reason {
             LeftOutReason::Former => " (--include-former)",
             _ => "",
         };
-        let things = counted(number, reason.counted_noun());
+        let things = count_with_noun(number, reason.counted_noun());
         reply.line(format!("left out: {things} {}{option}", reason.in_words()))
     })
 }
 
 /// A number of things, in words.
-pub(super) fn counted(number: u64, thing: &str) -> String {
+pub(super) fn count_with_noun(number: u64, thing: &str) -> String {
     if number == 1 {
         format!("1 {thing}")
     } else {
@@ -388,7 +404,11 @@ pub(super) fn counted(number: u64, thing: &str) -> String {
     }
 }
 
-pub(super) fn failures(reply: Reply, header: &'static str, failures: &[ReplayFailure]) -> Reply {
+pub(super) fn add_failures(
+    reply: CommandReply,
+    header: &'static str,
+    failures: &[ReplayFailure],
+) -> CommandReply {
     if failures.is_empty() {
         return reply;
     }
@@ -408,7 +428,7 @@ mod tests {
     use posthaste_core::api::read_answer;
 
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     fn replay(queued: u64) -> ReplayView {
         let view = json!({
@@ -433,7 +453,9 @@ mod tests {
 
     #[test]
     fn what_was_waited_for_is_said_where_the_log_does_not_say_more() {
-        let text = waited(&replay(20)).render(Style::Plain).into_string();
+        let text = waited_reply(&replay(20))
+            .render(OutputStyle::Plain)
+            .into_string();
         assert!(
             text.contains("QUEUED") && !text.contains("REPLAYED"),
             "{text}"
@@ -448,8 +470,8 @@ mod tests {
 
     #[test]
     fn outcomes_are_counted_in_words() {
-        let text = waited(&ended([17, 3, 0], false))
-            .render(Style::Plain)
+        let text = waited_reply(&ended([17, 3, 0], false))
+            .render(OutputStyle::Plain)
             .into_string();
         let last = [
             "delivered 17, failed again 3, still waiting 0. The log is complete up to 2026-11-21T10:16Z.",
@@ -458,8 +480,8 @@ mod tests {
         ];
         let text = text.replace("10:16:00.000Z", "10:16Z");
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
-        let text = shown(&ended([17, 0, 3], true))
-            .render(Style::Plain)
+        let text = replay_reply(&ended([17, 0, 3], true))
+            .render(OutputStyle::Plain)
             .into_string();
         assert!(
             text.ends_with(
@@ -498,7 +520,7 @@ mod tests {
 
     #[test]
     fn replay_is_done_only_where_something_got_through() {
-        let word = |replay: &ReplayView| state(replay);
+        let word = |replay: &ReplayView| state_word(replay);
         assert_eq!(word(&replay(20)), "AllQueued");
         assert_eq!(word(&ended([19, 0, 1], false)), "AllQueued");
         assert_eq!(word(&ended([1, 19, 0], false)), "Done");
@@ -523,7 +545,7 @@ mod tests {
         page["replays"][0]["request"]["reason"] = "SubscriptionAsleep".into();
         page["replays"][0]["request"]["newId"] = true.into();
         let page: ReplayPage = read_answer(page.to_string().as_bytes()).unwrap();
-        assert_eq!(state(&page.replays[0]), "Unknown");
+        assert_eq!(state_word(&page.replays[0]), "Unknown");
         assert!(is_over(&page.replays[0]));
     }
 
@@ -534,8 +556,8 @@ mod tests {
                 "events": events, "objects": objects, "failed": 0,
                 "isComplete": true, "byReason": {}, "ids": [],
             });
-            let text = previewed(&serde_json::from_value(preview).unwrap())
-                .render(Style::Plain)
+            let text = preview_reply(&serde_json::from_value(preview).unwrap())
+                .render(OutputStyle::Plain)
                 .into_string();
             assert!(text.starts_with(expected), "{text}");
         };
@@ -550,10 +572,10 @@ mod tests {
             "events": 1, "objects": 0, "failed": 0, "isComplete": true, "byReason": {},
             "ids": ["1\nwould deliver 0 events"],
         });
-        let text = previewed(&serde_json::from_value(preview).unwrap());
+        let text = preview_reply(&serde_json::from_value(preview).unwrap());
         let expected = "would deliver 1 event\n\
             ids of the first events: 1⟦U+000A⟧would deliver 0 events\n";
-        assert_eq!(text.render(Style::Plain).into_string(), expected);
+        assert_eq!(text.render(OutputStyle::Plain).into_string(), expected);
     }
 
     #[test]
@@ -562,20 +584,20 @@ mod tests {
             "events": 0, "objects": 0, "failed": 0, "isComplete": true, "byReason": {}, "ids": [],
             "leftOut": { "former": 2, "otherType": 1, "noTime": 3 },
         });
-        let text = previewed(&serde_json::from_value(preview).unwrap());
+        let text = preview_reply(&serde_json::from_value(preview).unwrap());
         let expected = "would deliver 0 events\n\
             left out: 2 events accepted for an earlier subscription of this name (--include-former)\n\
             left out: 1 event of another type\n\
             left out: 3 objects without a time in the key, which is \
             TOPIC/SUBSCRIPTION/year/month/day/hour/name\n";
-        assert_eq!(text.render(Style::Plain).into_string(), expected);
+        assert_eq!(text.render(OutputStyle::Plain).into_string(), expected);
     }
 
     #[test]
     fn a_replay_of_nothing_names_no_dead_letters() {
         assert!(
-            !shown(&replay(0))
-                .render(Style::Plain)
+            !replay_reply(&replay(0))
+                .render(OutputStyle::Plain)
                 .into_string()
                 .contains("dead-letters list")
         );

@@ -6,14 +6,14 @@ use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::json;
 
-use crate::backup::restore;
+use crate::backup::restore_backup;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::CommandReply;
 
-pub(crate) fn run(backup: &Path, data_dir: &Path) -> Result<Reply, CommandError> {
-    let manifest = restore(backup, data_dir, SystemClock.now())?;
-    let (files, bytes) = manifest.total();
-    let reply = Reply::new(json!({
+pub(crate) fn run(backup: &Path, data_dir: &Path) -> Result<CommandReply, CommandError> {
+    let manifest = restore_backup(backup, data_dir, SystemClock.now())?;
+    let (files, bytes) = manifest.files_and_bytes();
+    let reply = CommandReply::new(json!({
         "folder": data_dir, "takenAt": manifest.taken_at, "version": manifest.version,
         "files": files, "bytes": bytes,
     }));

@@ -8,9 +8,9 @@ use posthaste_core::model::pasted::{PastedError, read_admin_key, read_key};
 use serde::de::DeserializeOwned;
 use ureq::http::Method;
 
-use crate::cli::{DATA_DIR_DEFAULT, Global};
-use crate::client::{Call, Client, ClientError};
-use crate::error::{CommandError, Failure};
+use crate::cli::{DATA_DIR_DEFAULT, GlobalOptions};
+use crate::client::{ApiCall, ClientError, ServerClient};
+use crate::error::{CommandError, CommandFailure};
 
 /// The name of the file in the data folder that holds the admin key.
 pub const ADMIN_KEY_FILE: &str = "admin.key";
@@ -25,8 +25,8 @@ const WHOLE_KEY: &str = "write the whole key into the file, or give --key or POS
 
 /// A server and the key to manage it.
 #[derive(Debug)]
-pub struct Session {
-    pub client: Client,
+pub struct AdminSession {
+    pub client: ServerClient,
     pub key: Secret,
     /// Whether requests are sent again where the server is busy.
     is_patient: bool,
@@ -34,7 +34,7 @@ pub struct Session {
 
 /// Error of a command that needs the admin key and has none.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum KeyError {
+pub(super) enum MissingKeyError {
     /// No key was given, and the one of the folder here is not sent to another machine.
     #[error("no key was given, and the one in {} is for a server on this machine", folder.display())]
     OfAnother {
@@ -64,27 +64,27 @@ pub(super) enum KeyError {
     },
 }
 
-impl Session {
+impl AdminSession {
     /// A session with the key that was given, or else the data folder's. The key of a folder that
     /// no option or variable names goes only to a server on this machine: elsewhere it would be
     /// given away.
-    pub fn open(global: &Global, key: Option<&str>) -> Result<Self, CommandError> {
-        let client = Client::with_authorities(&global.url, global.ca_cert.as_deref())?;
+    pub fn open(global: &GlobalOptions, key: Option<&str>) -> Result<Self, CommandError> {
+        let client = ServerClient::with_authorities(&global.url, global.ca_cert.as_deref())?;
         let key = match given_key(key)? {
             Some(key) => key,
             None if global.data_dir.is_none() && !client.is_on_this_machine() => {
-                return Err(KeyError::OfAnother {
+                return Err(MissingKeyError::OfAnother {
                     folder: data_dir(global),
                 }
                 .into());
             }
-            None => key_of_folder(&data_dir(global))?,
+            None => read_folder_key(&data_dir(global))?,
         };
         Ok(Self::new(client, key))
     }
 
     /// A session of this client and key, whose requests are sent again where the server is busy.
-    pub fn new(client: Client, key: Secret) -> Self {
+    pub fn new(client: ServerClient, key: Secret) -> Self {
         Self {
             client,
             key,
@@ -102,36 +102,36 @@ impl Session {
     }
 
     /// A request with the key.
-    pub fn call<'a>(&'a self, method: Method, path: &[&'a str]) -> Call<'a> {
-        let call = Call::new(method, path).key(&self.key);
+    pub fn call<'a>(&'a self, method: Method, path: &[&'a str]) -> ApiCall<'a> {
+        let call = ApiCall::new(method, path).key(&self.key);
         if self.is_patient {
-            call.patient()
+            call.retry_when_busy()
         } else {
             call
         }
     }
 
     /// Sends a request without a body, and returns the JSON of its success.
-    pub fn ask<T: DeserializeOwned>(
+    pub fn request_json<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &[&str],
     ) -> Result<T, ClientError> {
-        self.client.json(self.call(method, path))
+        self.client.send_for_json(self.call(method, path))
     }
 
     /// The items of a list that comes in pages. `open` takes a page apart, into its items and the
     /// cursor of the next page.
-    pub(super) fn list<P: DeserializeOwned, T>(
+    pub(super) fn read_list<P: DeserializeOwned, T>(
         &self,
         path: &[&str],
         open: impl FnMut(P) -> (Vec<T>, Option<String>),
     ) -> Result<Vec<T>, ClientError> {
-        self.list_with(path, &[], open)
+        self.read_list_with(path, &[], open)
     }
 
     /// The items of a list with these parameters, as [`Session::list`] does.
-    pub(super) fn list_with<P: DeserializeOwned, T>(
+    pub(super) fn read_list_with<P: DeserializeOwned, T>(
         &self,
         path: &[&str],
         parameters: &[(&str, &str)],
@@ -146,13 +146,13 @@ impl Session {
             let call = parameters
                 .iter()
                 .fold(call, |call, (name, value)| call.query(name, Some(value)));
-            let (items, next) = open(self.client.json(call)?);
+            let (items, next) = open(self.client.send_for_json(call)?);
             all.extend(items);
             let Some(next) = next else { return Ok(all) };
             // The cursor of the page that was asked for leads to it again, and never to an end.
             if all.len() > LIST_ITEMS_MAX || cursor.as_ref() == Some(&next) {
                 return Err(ClientError::Endless {
-                    url: self.client.base().clone(),
+                    url: self.client.base_url().clone(),
                     items: all.len(),
                 });
             }
@@ -161,7 +161,7 @@ impl Session {
     }
 }
 
-impl Failure for KeyError {
+impl CommandFailure for MissingKeyError {
     fn exit_code(&self) -> Option<u8> {
         Some(5)
     }
@@ -187,26 +187,29 @@ impl Failure for KeyError {
 
 /// A key that was given, without what is around it where it was pasted. An empty one counts as not
 /// given.
-pub(super) fn given_key(text: Option<&str>) -> Result<Option<Secret>, KeyError> {
-    let key = text.map(read_key).transpose().map_err(KeyError::Given)?;
+pub(super) fn given_key(text: Option<&str>) -> Result<Option<Secret>, MissingKeyError> {
+    let key = text
+        .map(read_key)
+        .transpose()
+        .map_err(MissingKeyError::Given)?;
     Ok(key.filter(|key| !key.is_empty()).map(Secret::new))
 }
 
 /// The data folder that is named, or the default.
-pub fn data_dir(global: &Global) -> PathBuf {
+pub fn data_dir(global: &GlobalOptions) -> PathBuf {
     global
         .data_dir
         .clone()
         .unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
 }
 
-fn key_of_folder(data_dir: &Path) -> Result<Secret, KeyError> {
+fn read_folder_key(data_dir: &Path) -> Result<Secret, MissingKeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
     match std::fs::read_to_string(&path) {
         Ok(text) => match read_admin_key(&text) {
             Ok(key) => Ok(Secret::new(key)),
-            Err(source) => Err(KeyError::File { path, source }),
+            Err(source) => Err(MissingKeyError::File { path, source }),
         },
-        Err(source) => Err(KeyError::None { path, source }),
+        Err(source) => Err(MissingKeyError::None { path, source }),
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Most bytes of an input file. No request may carry as much, so that the server gives the exact
 /// reason.
@@ -18,13 +18,13 @@ pub(crate) struct InputError {
     pub(crate) source: io::Error,
 }
 
-impl Failure for InputError {}
+impl CommandFailure for InputError {}
 
 /// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads a whole file, or standard input for `-`, without a byte order mark.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, InputError> {
+pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin()

@@ -15,13 +15,13 @@ use serde::Serialize;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::giving_up::Waiting;
-use super::session::Session;
-use super::state::state;
+use super::giving_up::WaitingTotal;
+use super::session::AdminSession;
+use super::state::state_text;
 use super::{links, one, test_event};
 use crate::cli::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Columns of a topic's subscriptions.
 pub(super) const HEADER: [&str; 5] = ["subscription", "endpoint", "event types", "state", "reason"];
@@ -69,21 +69,21 @@ struct NotConsented {
     reason: String,
 }
 
-impl Failure for NotConsented {
+impl CommandFailure for NotConsented {
     fn exit_code(&self) -> Option<u8> {
         Some(3)
     }
 }
 
 pub(crate) fn run(
-    session: &Session,
+    session: &AdminSession,
     command: &SubscriptionsCommand,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     match command {
-        SubscriptionsCommand::List(TopicArg { topic }) => list(session, topic),
+        SubscriptionsCommand::List(TopicArg { topic }) => list_subscriptions(session, topic),
         SubscriptionsCommand::Show(SubscriptionArgs { topic, name }) => {
             // A subscription has too many members for a table, and its JSON can be put back.
-            Ok(Reply::verbatim(session.ask(
+            Ok(CommandReply::always_json(session.request_json(
                 Method::GET,
                 &["topics", topic, "subscriptions", name],
             )?))
@@ -111,64 +111,72 @@ pub(crate) fn run(
             let call = session
                 .call(Method::POST, &path)
                 .body("application/json", body);
-            Ok(rotated(&session.client.json(call)?))
+            Ok(rotated_reply(&session.client.send_for_json(call)?))
         }
-        SubscriptionsCommand::Delete { of, confirmed } => delete(session, of, *confirmed),
-        SubscriptionsCommand::Validate(of) => act(session, of, "validate"),
-        SubscriptionsCommand::Pause(of) => act(session, of, "pause"),
-        SubscriptionsCommand::Resume(of) => act(session, of, "resume"),
-        SubscriptionsCommand::Enable(of) => enable(session, of),
-        SubscriptionsCommand::Disable { of, confirmed } => disable(session, of, *confirmed),
-        SubscriptionsCommand::Force(of) => force(session, of),
+        SubscriptionsCommand::Delete { of, confirmed } => {
+            delete_subscription(session, of, *confirmed)
+        }
+        SubscriptionsCommand::Validate(of) => act_on_subscription(session, of, "validate"),
+        SubscriptionsCommand::Pause(of) => act_on_subscription(session, of, "pause"),
+        SubscriptionsCommand::Resume(of) => act_on_subscription(session, of, "resume"),
+        SubscriptionsCommand::Enable(of) => enable_subscription(session, of),
+        SubscriptionsCommand::Disable { of, confirmed } => {
+            disable_subscription(session, of, *confirmed)
+        }
+        SubscriptionsCommand::Force(of) => force_subscription(session, of),
     }
 }
 
 /// What an action gives up, once that is confirmed.
-fn given_up(
-    session: &Session,
+fn confirm_given_up(
+    session: &AdminSession,
     action: &str,
     of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
-) -> Result<Waiting, CommandError> {
-    let waiting = Waiting::for_subscription(session, of, confirmed)?;
+) -> Result<WaitingTotal, CommandError> {
+    let waiting = WaitingTotal::for_subscription(session, of, confirmed)?;
     let SubscriptionArgs { topic, name } = of;
-    waiting.confirm(&format!("{action} {topic}/{name}"), confirmed.yes)?;
+    waiting.confirm_giving_up(&format!("{action} {topic}/{name}"), confirmed.yes)?;
     Ok(waiting)
 }
 
-fn delete(
-    session: &Session,
+fn delete_subscription(
+    session: &AdminSession,
     of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let waiting = given_up(session, "delete", of, confirmed)?;
+    let waiting = confirm_given_up(session, "delete", of, confirmed)?;
     session
         .client
         .send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
     let json = json!({ "deleted": { "topic": topic, "subscription": name }, "waiting": waiting });
-    let reply = Reply::new(json).line(format!("deleted the subscription {name} of {topic}"));
-    Ok(waiting.said(reply))
+    let reply = CommandReply::new(json).line(format!("deleted the subscription {name} of {topic}"));
+    Ok(waiting.add_to_reply(reply))
 }
 
-fn disable(
-    session: &Session,
+fn disable_subscription(
+    session: &AdminSession,
     of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
-) -> Result<Reply, CommandError> {
-    let waiting = given_up(session, "disable", of, confirmed)?;
-    let reply = act(session, of, "disable")?.with("waiting", json!(waiting));
-    Ok(waiting.said(reply))
+) -> Result<CommandReply, CommandError> {
+    let waiting = confirm_given_up(session, "disable", of, confirmed)?;
+    let reply = act_on_subscription(session, of, "disable")?.with_member("waiting", json!(waiting));
+    Ok(waiting.add_to_reply(reply))
 }
 
 /// Acts on a subscription, and shows its new state.
-fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, CommandError> {
+fn act_on_subscription(
+    session: &AdminSession,
+    of: &SubscriptionArgs,
+    action: &str,
+) -> Result<CommandReply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
     let path = ["topics", topic, "subscriptions", name, action];
-    let shown: SubscriptionSettings = session.ask(Method::POST, &path)?;
-    let state = shown.status.as_ref().map(state).unwrap_or_default();
+    let shown: SubscriptionSettings = session.request_json(Method::POST, &path)?;
+    let state = shown.status.as_ref().map(state_text).unwrap_or_default();
     let json = json!({ "topic": topic, "subscription": name, "status": shown.status });
-    let reply = Reply::new(json).line(format!("{topic}/{name} is {state}"));
+    let reply = CommandReply::new(json).line(format!("{topic}/{name} is {state}"));
     match shown.status {
         Some(StatusView {
             state: StatusState::Failed,
@@ -177,21 +185,28 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
         }) if ASKING.contains(&action) => Err(CommandError::from(NotConsented {
             reason: visible_line(&reason.unwrap_or_default()).into_owned(),
         })
-        .after(reply)),
+        .with_done(reply)),
         _ => Ok(reply),
     }
 }
 
 /// Enables a subscription, and names the command that delivers what became dead letters meanwhile.
-fn enable(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
+fn enable_subscription(
+    session: &AdminSession,
+    of: &SubscriptionArgs,
+) -> Result<CommandReply, CommandError> {
     let path = ["topics", &of.topic, "subscriptions", &of.name];
-    let before: SubscriptionSettings = session.ask(Method::GET, &path)?;
-    let reply = act(session, of, "enable")?;
-    Ok(with_replay(reply, of, &before))
+    let before: SubscriptionSettings = session.request_json(Method::GET, &path)?;
+    let reply = act_on_subscription(session, of, "enable")?;
+    Ok(add_replay_command(reply, of, &before))
 }
 
 /// Adds the replay of the dead letters of a subscription that was disabled.
-fn with_replay(reply: Reply, of: &SubscriptionArgs, before: &SubscriptionSettings) -> Reply {
+fn add_replay_command(
+    reply: CommandReply,
+    of: &SubscriptionArgs,
+    before: &SubscriptionSettings,
+) -> CommandReply {
     let status = before.status.as_ref();
     let Some(since) = status
         .filter(|status| status.state == StatusState::Disabled)
@@ -214,22 +229,25 @@ fn with_replay(reply: Reply, of: &SubscriptionArgs, before: &SubscriptionSetting
 }
 
 /// Ends a subscription's holds, and shows them.
-fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
+fn force_subscription(
+    session: &AdminSession,
+    of: &SubscriptionArgs,
+) -> Result<CommandReply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let forced: ForcedView = session.ask(
+    let forced: ForcedView = session.request_json(
         Method::POST,
         &["topics", topic, "subscriptions", name, "force"],
     )?;
-    let reply = Reply::new(json!(forced)).line(format!("{topic}/{name}: {}", forced.detail));
+    let reply = CommandReply::new(json!(forced)).line(format!("{topic}/{name}: {}", forced.detail));
     Ok(if forced.forced.is_empty() {
         reply
     } else {
-        links::table(reply, &forced.forced)
+        links::add_table(reply, &forced.forced)
     })
 }
 
 /// A subscription of a topic.
-pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
+pub(super) fn table_row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
     let types = &settings.filter.included_event_types;
     let types = if types.is_empty() {
         "all".to_owned()
@@ -262,7 +280,7 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         .as_ref()
         .map(ToString::to_string)
         .unwrap_or_default();
-    let [name, endpoint, types, state, reason] = row(&name, settings);
+    let [name, endpoint, types, state, reason] = table_row(&name, settings);
     let waiting = settings.waiting.as_deref();
     let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
@@ -270,52 +288,60 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         endpoint,
         types,
         state,
-        waiting.map(links::count).unwrap_or_default(),
+        waiting.map(links::waiting_text).unwrap_or_default(),
         time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
         time(waiting.and_then(|waiting| waiting.next_attempt_at)),
-        settings.health.as_deref().map(health).unwrap_or_default(),
+        settings
+            .health
+            .as_deref()
+            .map(health_cell)
+            .unwrap_or_default(),
         reason,
     ]
 }
 
 /// Whether events arrive, and how the last one failed where they do not.
-fn health(view: &SubscriptionHealthView) -> String {
+fn health_cell(view: &SubscriptionHealthView) -> String {
     let state = view.state.to_string();
     if !matches!(view.state, HealthState::Failing | HealthState::Down) {
         return state;
     }
     let share = view.arrived_percent.map(|percent| format!(" {percent} %"));
-    let last = links::last(view.last_outcome, view.last_http_status_code);
+    let last = links::last_outcome_text(view.last_outcome, view.last_http_status_code);
     let last = (!last.is_empty()).then(|| format!(": {last}"));
     [state, share.unwrap_or_default(), last.unwrap_or_default()].concat()
 }
 
-fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+fn list_subscriptions(session: &AdminSession, topic: &str) -> Result<CommandReply, CommandError> {
     let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
-    let subscriptions = session.list(&["topics", topic, "subscriptions"], open)?;
-    Ok(listed(topic, &subscriptions))
+    let subscriptions = session.read_list(&["topics", topic, "subscriptions"], open)?;
+    Ok(list_reply(topic, &subscriptions))
 }
 
-fn listed(topic: &str, subscriptions: &[SubscriptionSettings]) -> Reply {
+fn list_reply(topic: &str, subscriptions: &[SubscriptionSettings]) -> CommandReply {
     let rows = subscriptions.iter().map(list_row).collect();
-    Reply::new(json!({ "subscriptions": subscriptions })).list(LIST_HEADER, rows, none(topic))
+    CommandReply::new(json!({ "subscriptions": subscriptions })).list(
+        LIST_HEADER,
+        rows,
+        empty_list_text(topic),
+    )
 }
 
 /// Text in the place of a list of a topic's subscriptions, where there are none.
-pub(super) fn none(topic: &str) -> String {
+pub(super) fn empty_list_text(topic: &str) -> String {
     format!("{topic} has no subscriptions yet; `posthaste apply -f FILE` creates those of a file")
 }
 
 /// The new secret, the key that receivers verify with, and the older secrets with the time of their
 /// end.
-fn rotated(rotated: &RotatedSecret) -> Reply {
-    let mut reply = Reply::new(json!(rotated)).line(rotated.secret.expose());
+fn rotated_reply(rotated: &RotatedSecret) -> CommandReply {
+    let mut reply = CommandReply::new(json!(rotated)).line(rotated.secret.expose());
     if let Some(public_key) = &rotated.public_key {
         reply = reply.line(format!("receivers verify with {public_key}"));
     }
     reply = reply.line("It signs first from now on, and is not shown again.");
-    let rows: Vec<_> = older(&rotated.signing)
-        .chain(rotated.ended.iter().map(ended))
+    let rows: Vec<_> = older_secret_rows(&rotated.signing)
+        .chain(rotated.ended.iter().map(ended_secret_row))
         .collect();
     if !rows.is_empty() {
         reply = reply.table(["older secret", "signs until"], rows);
@@ -328,7 +354,7 @@ fn rotated(rotated: &RotatedSecret) -> Reply {
 }
 
 /// The secrets behind the first one, and the time until which they sign.
-fn older(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
+fn older_secret_rows(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
     let until =
         |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
     signing
@@ -337,7 +363,7 @@ fn older(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
         .map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
 }
 
-fn ended(masked: &SecretText) -> [String; 2] {
+fn ended_secret_row(masked: &SecretText) -> [String; 2] {
     [masked.expose().to_owned(), "now: it has ended".to_owned()]
 }
 
@@ -346,7 +372,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     #[test]
     fn enabling_names_the_replay_of_what_a_disabled_subscription_missed() {
@@ -361,8 +387,8 @@ mod tests {
                 "deadLetter": dead_letter,
             });
             let before = serde_json::from_value(before).unwrap();
-            let reply = with_replay(Reply::silent(), &of, &before);
-            reply.render(Style::Plain).into_string()
+            let reply = add_replay_command(CommandReply::without_json(), &of, &before);
+            reply.render(OutputStyle::Plain).into_string()
         };
         let expected = "What became a dead letter while it was disabled is delivered by:\n\
             posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00.000Z\n\
@@ -404,8 +430,8 @@ crm           https://b.example/  all          Paused  1000+                    
 erp           https://c.example/  all
 ";
         assert_eq!(
-            listed("orders", &subscriptions)
-                .render(Style::Plain)
+            list_reply("orders", &subscriptions)
+                .render(OutputStyle::Plain)
                 .into_string(),
             expected.trim_start()
         );
@@ -431,7 +457,9 @@ erp           https://c.example/  all
             (masked:00000000)  now: it has ended\n\
             A receiver that knows only a secret that has ended refuses what comes: give it the new one.\n";
         assert_eq!(
-            super::rotated(&rotated).render(Style::Plain).into_string(),
+            super::rotated_reply(&rotated)
+                .render(OutputStyle::Plain)
+                .into_string(),
             expected
         );
     }

@@ -8,11 +8,11 @@ use posthaste_core::model::visible::visible_line;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::session::Session;
+use super::session::AdminSession;
 use super::source;
 use crate::cli::SubscriptionArgs;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Error of a test event that the endpoint did not take.
 #[derive(Debug, thiserror::Error)]
@@ -21,33 +21,36 @@ struct NotTaken {
     reason: String,
 }
 
-impl Failure for NotTaken {}
+impl CommandFailure for NotTaken {}
 
 pub(super) fn run(
-    session: &Session,
+    session: &AdminSession,
     SubscriptionArgs { topic, name }: &SubscriptionArgs,
     file: Option<&Path>,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let path = ["topics", topic, "subscriptions", name, "test"];
-    let event = file.map(source::read).transpose()?.unwrap_or_default();
+    let event = file
+        .map(source::read_input)
+        .transpose()?
+        .unwrap_or_default();
     let call = session
         .call(Method::POST, &path)
         .body("application/json", event);
-    let attempt: TestAttempt = session.client.json(call)?;
-    let reply = shown(&attempt);
+    let attempt: TestAttempt = session.client.send_for_json(call)?;
+    let reply = attempt_reply(&attempt);
     if attempt.delivered {
         return Ok(reply);
     }
     Err(CommandError::from(NotTaken {
-        reason: reason(&attempt),
+        reason: failure_reason(&attempt),
     })
-    .after(reply))
+    .with_done(reply))
 }
 
-fn shown(attempt: &TestAttempt) -> Reply {
+fn attempt_reply(attempt: &TestAttempt) -> CommandReply {
     let request = &attempt.request;
-    let mut reply = headers(
-        Reply::new(json!(attempt)).line(format!("{} {}", request.method, request.url)),
+    let mut reply = add_headers(
+        CommandReply::new(json!(attempt)).line(format!("{} {}", request.method, request.url)),
         &request.headers,
     );
     reply = reply.line(format!("\n{}\n", request.body));
@@ -56,7 +59,8 @@ fn shown(attempt: &TestAttempt) -> Reply {
     } = attempt;
     if let Some(response) = &attempt.response {
         let line = format!("answered {} in {took_ms} ms", response.status);
-        reply = headers(reply.line(line), &response.headers).line(format!("\n{}", response.body));
+        reply =
+            add_headers(reply.line(line), &response.headers).line(format!("\n{}", response.body));
     }
     // A report of the endpoint may be the failure.
     let failure = attempt.failure.as_deref().map(visible_line);
@@ -70,7 +74,7 @@ fn shown(attempt: &TestAttempt) -> Reply {
 }
 
 /// The reason why an event was not taken: that of no answer or of a report, or else the status.
-fn reason(attempt: &TestAttempt) -> String {
+fn failure_reason(attempt: &TestAttempt) -> String {
     match (&attempt.failure, &attempt.response) {
         (Some(failure), _) => visible_line(failure).into_owned(),
         (None, Some(response)) => format!("it answered {} ({})", response.status, attempt.outcome),
@@ -78,7 +82,7 @@ fn reason(attempt: &TestAttempt) -> String {
     }
 }
 
-fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
+fn add_headers(reply: CommandReply, headers: &BTreeMap<String, String>) -> CommandReply {
     headers.iter().fold(reply, |reply, (name, value)| {
         reply.line(format!("{name}: {value}"))
     })
@@ -87,7 +91,7 @@ fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
     use serde_json::Value;
 
     fn attempt(outcome: &str, more: &Value) -> TestAttempt {
@@ -103,10 +107,12 @@ mod tests {
     #[test]
     fn a_test_event_without_an_answer_says_why_in_words() {
         let attempt = attempt("SocketError", &json!({ "failure": "connection refused" }));
-        let text = shown(&attempt).render(Style::Plain).into_string();
+        let text = attempt_reply(&attempt)
+            .render(OutputStyle::Plain)
+            .into_string();
         let end = "not answered after 2 ms: connection refused\na dead letter would name it SocketError\n";
         assert!(text.ends_with(end), "{text}");
-        assert_eq!(reason(&attempt), "connection refused");
+        assert_eq!(failure_reason(&attempt), "connection refused");
     }
 
     #[test]
@@ -114,19 +120,21 @@ mod tests {
         let response = json!({ "status": 200, "headers": {}, "body": "", "bodyIsWhole": true });
         let more = json!({ "response": response, "failure": "no\nDelivered" });
         let attempt = attempt("BadRequest", &more);
-        let text = shown(&attempt).render(Style::Plain).into_string();
+        let text = attempt_reply(&attempt)
+            .render(OutputStyle::Plain)
+            .into_string();
         assert!(
             text.ends_with("\nBadRequest: no⟦U+000A⟧Delivered\n"),
             "{text}"
         );
-        assert_eq!(reason(&attempt), "no⟦U+000A⟧Delivered");
+        assert_eq!(failure_reason(&attempt), "no⟦U+000A⟧Delivered");
     }
 
     #[test]
     fn a_test_event_that_was_refused_says_the_status() {
         let response = json!({ "status": 404, "headers": {}, "body": "", "bodyIsWhole": true });
         assert_eq!(
-            reason(&attempt("NotFound", &json!({ "response": response }))),
+            failure_reason(&attempt("NotFound", &json!({ "response": response }))),
             "it answered 404 (NotFound)"
         );
     }

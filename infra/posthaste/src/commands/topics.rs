@@ -9,52 +9,56 @@ use posthaste_yaml::WriteError;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::giving_up::Waiting;
-use super::session::Session;
-use super::whole_topics::{PAGE_TOPICS, Unreadable};
+use super::giving_up::WaitingTotal;
+use super::session::AdminSession;
+use super::whole_topics::{PAGE_TOPICS, UnreadableTopicError};
 use super::{one, subscriptions};
 use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
-impl Failure for WriteError {}
+impl CommandFailure for WriteError {}
 
 pub(crate) fn run(
-    session: &Session,
+    session: &AdminSession,
     command: Option<TopicsCommand>,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     match command.unwrap_or(TopicsCommand::List) {
-        TopicsCommand::List => list(session),
-        TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
+        TopicsCommand::List => list_topics(session),
+        TopicsCommand::Show(TopicArg { topic }) => show_topic(session, &topic),
         TopicsCommand::Create { topic, members } => one::create_topic(session, &topic, &members),
-        TopicsCommand::Export { prefix, secrets } => export(session, &prefix, secrets),
+        TopicsCommand::Export { prefix, secrets } => export_topics(session, &prefix, secrets),
         TopicsCommand::Delete {
             of: TopicArg { topic },
             confirmed,
-        } => delete(session, &topic, confirmed),
-        TopicsCommand::Keys(TopicArg { topic }) => Ok(shown_keys(
-            &session.ask(Method::GET, &["topics", &topic, "keys"])?,
+        } => delete_topic(session, &topic, confirmed),
+        TopicsCommand::Keys(TopicArg { topic }) => Ok(keys_reply(
+            &session.request_json(Method::GET, &["topics", &topic, "keys"])?,
         )),
         TopicsCommand::RegenerateKey { topic, name } => {
             let path = ["topics", &topic, "keys", &name, "regenerate"];
-            Ok(shown_keys(&session.ask(Method::POST, &path)?))
+            Ok(keys_reply(&session.request_json(Method::POST, &path)?))
         }
         TopicsCommand::DeleteKey { topic, name } => delete_key(session, &topic, &name),
     }
 }
 
-fn list(session: &Session) -> Result<Reply, CommandError> {
+fn list_topics(session: &AdminSession) -> Result<CommandReply, CommandError> {
     let mut unreadable = Vec::new();
-    let topics = session.list(&["topics"], |page: TopicPage| {
+    let topics = session.read_list(&["topics"], |page: TopicPage| {
         unreadable.extend(page.unreadable);
         (page.topics, page.cursor)
     })?;
-    Ok(listed(&topics, &unreadable))
+    Ok(list_reply(&topics, &unreadable))
 }
 
 /// All topics as a file for `apply`, with secrets in clear if that is asked for. One that cannot be
 /// read is no reason to leave it out unsaid.
-fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, CommandError> {
+fn export_topics(
+    session: &AdminSession,
+    prefix: &str,
+    secrets: bool,
+) -> Result<CommandReply, CommandError> {
     let mut unreadable = Vec::new();
     let mut whole = vec![
         ("settings", "true"),
@@ -63,12 +67,12 @@ fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, Comma
     ];
     // A server of 0.1 does not know the parameter, and shows no secrets.
     whole.extend(secrets.then_some(("secrets", "true")));
-    let topics = session.list_with(&["topics"], &whole, |page: TopicPage| {
+    let topics = session.read_list_with(&["topics"], &whole, |page: TopicPage| {
         unreadable.extend(page.unreadable);
         (page.topics, page.cursor)
     })?;
     if let Some(topic) = unreadable.first() {
-        return Err(Unreadable(topic.name.clone()).into());
+        return Err(UnreadableTopicError(topic.name.clone()).into());
     }
     let mut file = ApplyFile::default();
     let mut inactive = 0;
@@ -79,18 +83,18 @@ fn export(session: &Session, prefix: &str, secrets: bool) -> Result<Reply, Comma
             // One that is too large for a list is shown alone.
             let call = session.call(Method::GET, &["topics", name.as_str()]);
             let call = call.query("secrets", secrets.then_some(true));
-            session.client.json(call)?
+            session.client.send_for_json(call)?
         };
         inactive += inactive_count(&settings);
         file.topics.insert(name, settings.settings_only());
     }
     let text = posthaste_yaml::to_text(&file)?;
-    let reply = Reply::new(json!(file)).line(text.trim_end());
+    let reply = CommandReply::new(json!(file)).line(text.trim_end());
     Ok(match inactive {
         count if count > 0 && secrets => reply.note(format!(
             "warning: {} paused, disabled or without consent here; another server makes them \
              active, or asks their endpoints, when the file is applied",
-            in_words(count)
+            inactive_in_words(count)
         )),
         _ => reply,
     })
@@ -105,14 +109,14 @@ fn inactive_count(topic: &TopicSettings) -> usize {
         .count()
 }
 
-fn in_words(subscriptions: usize) -> String {
+fn inactive_in_words(subscriptions: usize) -> String {
     match subscriptions {
         1 => "1 subscription is".to_owned(),
         count => format!("{count} subscriptions are"),
     }
 }
 
-fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
+fn list_reply(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> CommandReply {
     let mut json = json!({ "topics": topics });
     if !unreadable.is_empty() {
         json["unreadable"] = json!(unreadable);
@@ -128,7 +132,7 @@ fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
     };
     let rows = topics
         .iter()
-        .map(row)
+        .map(topic_row)
         .chain(unreadable.iter().map(damaged))
         .collect();
     let header = [
@@ -139,7 +143,7 @@ fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
         "updated",
     ];
     let none = "no topics yet; `posthaste apply -f FILE` creates those of a file";
-    let reply = Reply::new(json).list(header, rows, none);
+    let reply = CommandReply::new(json).list(header, rows, none);
     unreadable.iter().fold(reply, |reply, topic| {
         reply.note(format!(
             "warning: the topic {} cannot be read: {}",
@@ -148,7 +152,7 @@ fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
     })
 }
 
-fn row(topic: &TopicSummary) -> [String; 5] {
+fn topic_row(topic: &TopicSummary) -> [String; 5] {
     [
         topic.name.to_string(),
         format!("{:?}", topic.input_schema),
@@ -161,12 +165,12 @@ fn row(topic: &TopicSummary) -> [String; 5] {
     ]
 }
 
-fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+fn show_topic(session: &AdminSession, topic: &str) -> Result<CommandReply, CommandError> {
     let answer = session
         .client
         .send(session.call(Method::GET, &["topics", topic]))?;
-    let view: TopicSettings = session.client.read(&answer.body)?;
-    let json = session.client.read(&answer.body)?;
+    let view: TopicSettings = session.client.parse_body(&answer.body)?;
+    let json = session.client.parse_body(&answer.body)?;
     let ttl = view
         .default_time_to_live
         .map_or("none".to_owned(), |ttl| format_duration(ttl.0));
@@ -178,40 +182,48 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
         "{topic}: accepts {:?} events, time to live {ttl}{log}",
         view.input_schema
     );
-    let mut reply = Reply::new(json).line(accepts);
+    let mut reply = CommandReply::new(json).line(accepts);
     if let Some(endpoint) = &view.endpoint {
         reply = reply.line(format!("publish to {endpoint}"));
     }
     let rows = view
         .subscriptions
         .iter()
-        .map(|(name, settings)| subscriptions::row(name.as_str(), settings));
+        .map(|(name, settings)| subscriptions::table_row(name.as_str(), settings));
     Ok(reply.list(
         subscriptions::HEADER,
         rows.collect(),
-        subscriptions::none(topic),
+        subscriptions::empty_list_text(topic),
     ))
 }
 
-fn delete(session: &Session, topic: &str, confirmed: ConfirmedArg) -> Result<Reply, CommandError> {
-    let waiting = Waiting::for_topic(session, topic, confirmed)?;
-    waiting.confirm(&format!("delete the topic {topic}"), confirmed.yes)?;
+fn delete_topic(
+    session: &AdminSession,
+    topic: &str,
+    confirmed: ConfirmedArg,
+) -> Result<CommandReply, CommandError> {
+    let waiting = WaitingTotal::for_topic(session, topic, confirmed)?;
+    waiting.confirm_giving_up(&format!("delete the topic {topic}"), confirmed.yes)?;
     session
         .client
         .send(session.call(Method::DELETE, &["topics", topic]))?;
     let json = json!({ "deleted": { "topic": topic }, "waiting": waiting });
-    Ok(waiting.said(Reply::new(json).line(format!("deleted the topic {topic}"))))
+    Ok(waiting.add_to_reply(CommandReply::new(json).line(format!("deleted the topic {topic}"))))
 }
 
-fn delete_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
+fn delete_key(
+    session: &AdminSession,
+    topic: &str,
+    key: &str,
+) -> Result<CommandReply, CommandError> {
     session
         .client
         .send(session.call(Method::DELETE, &["topics", topic, "keys", key]))?;
     let json = json!({ "deleted": { "topic": topic, "key": key } });
-    Ok(Reply::new(json).line(format!("took {key} away from the topic {topic}")))
+    Ok(CommandReply::new(json).line(format!("took {key} away from the topic {topic}")))
 }
 
-fn shown_keys(keys: &TopicKeysView) -> Reply {
+fn keys_reply(keys: &TopicKeysView) -> CommandReply {
     let row = |(name, key): (KeyName, &SecretText)| {
         [
             name.to_string(),
@@ -219,7 +231,7 @@ fn shown_keys(keys: &TopicKeysView) -> Reply {
             key.expose().to_owned(),
         ]
     };
-    Reply::new(json!(keys)).table(
+    CommandReply::new(json!(keys)).table(
         ["name", "tier", "key"],
         keys.present_keys().map(row).collect(),
     )
@@ -228,7 +240,7 @@ fn shown_keys(keys: &TopicKeysView) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
 
     #[test]
     fn a_topic_that_cannot_be_read_is_listed_with_the_reason() {
@@ -236,36 +248,36 @@ mod tests {
             name: "orders".to_owned(),
             detail: "it is damaged".to_owned(),
         };
-        let reply = listed(&[], &[topic]);
-        let text = reply.render(Style::Plain).into_string();
+        let reply = list_reply(&[], &[topic]);
+        let text = reply.render(OutputStyle::Plain).into_string();
         assert!(
             text.starts_with("TOPIC   SCHEMA") && text.contains("\norders  (unreadable)\n"),
             "{text}"
         );
-        let notes: Vec<_> = reply.notes(Style::Plain).collect();
+        let notes: Vec<_> = reply.notes(OutputStyle::Plain).collect();
         assert_eq!(
             notes,
             ["warning: the topic orders cannot be read: it is damaged"]
         );
         let json = r#""unreadable": ["#;
         assert!(
-            reply.render(Style::Json).into_string().contains(json)
-                && reply.notes(Style::Json).count() == 0
+            reply.render(OutputStyle::Json).into_string().contains(json)
+                && reply.notes(OutputStyle::Json).count() == 0
         );
     }
 
     #[test]
     fn where_no_topic_is_a_note_says_how_one_is_made() {
-        let reply = listed(&[], &[]);
-        assert_eq!(reply.render(Style::Plain).into_string(), "");
+        let reply = list_reply(&[], &[]);
+        assert_eq!(reply.render(OutputStyle::Plain).into_string(), "");
         assert!(
             reply
-                .notes(Style::Plain)
+                .notes(OutputStyle::Plain)
                 .next()
                 .is_some_and(|note| note.starts_with("no topics yet"))
         );
         assert_eq!(
-            reply.render(Style::Json).into_string(),
+            reply.render(OutputStyle::Json).into_string(),
             "{\n  \"topics\": []\n}\n"
         );
     }

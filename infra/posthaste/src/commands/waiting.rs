@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-pub(super) use crate::client::rest;
-use crate::client::{ClientError, Refusal};
+pub(super) use crate::client::sleep_for;
+use crate::client::{ClientError, ServerRefusal};
 
 /// The time between two requests.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ fn may_heal(error: &ClientError) -> bool {
     }
 }
 
-fn may_pass(refusal: &Refusal) -> bool {
+fn may_pass(refusal: &ServerRefusal) -> bool {
     refusal.status >= 500 || PASSING.contains(&refusal.status)
 }
 
@@ -53,7 +53,11 @@ mod tests {
     use ureq::http::HeaderMap;
 
     fn refused(status: u16) -> ClientError {
-        ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), b"")))
+        ClientError::Refused(Box::new(ServerRefusal::from_response(
+            status,
+            &HeaderMap::new(),
+            b"",
+        )))
     }
 
     /// Asks a server that fails in these ways, and then answers. The seconds of the waits, and the

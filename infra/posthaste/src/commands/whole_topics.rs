@@ -1,6 +1,6 @@
 //! What all commands share that read topics whole.
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Topics on a page of whole ones: larger ones make it shorter.
 pub(super) const PAGE_TOPICS: &str = "200";
@@ -8,9 +8,9 @@ pub(super) const PAGE_TOPICS: &str = "200";
 /// Error of what needs all topics, where one cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the topic {0} cannot be read, so nothing was done")]
-pub(super) struct Unreadable(pub(super) String);
+pub(super) struct UnreadableTopicError(pub(super) String);
 
-impl Failure for Unreadable {
+impl CommandFailure for UnreadableTopicError {
     fn hint(&self) -> Option<String> {
         Some("`posthaste topics` says what is wrong with it".to_owned())
     }

@@ -25,12 +25,12 @@ pub enum FolderError {
 }
 
 /// Makes the folder, and removes an earlier demo's.
-pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
+pub(super) fn recreate(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::Io {
         path: path.to_owned(),
         source,
     };
-    if !is_ours(path).map_err(failed)? {
+    if !is_disposable(path).map_err(failed)? {
         return Err(FolderError::NotOurs {
             path: path.to_owned(),
         });
@@ -48,7 +48,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
 }
 
 /// True if nothing is lost with the folder: it does not exist, is empty, or has the marker.
-fn is_ours(path: &Path) -> io::Result<bool> {
+fn is_disposable(path: &Path) -> io::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none() || path.join(MARKER).is_file()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -65,9 +65,9 @@ mod tests {
     fn what_an_earlier_demo_left_is_replaced() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/demo");
-        prepare(&path).unwrap();
+        recreate(&path).unwrap();
         fs::write(path.join("queue"), "old").unwrap();
-        prepare(&path).unwrap();
+        recreate(&path).unwrap();
         assert!(path.join(MARKER).is_file() && !path.join("queue").exists());
     }
 
@@ -78,7 +78,7 @@ mod tests {
         fs::write(&file, "mine").unwrap();
         for path in [parent.path(), &file] {
             assert!(
-                matches!(prepare(path), Err(FolderError::NotOurs { .. })),
+                matches!(recreate(path), Err(FolderError::NotOurs { .. })),
                 "{}",
                 path.display()
             );

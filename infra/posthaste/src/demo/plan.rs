@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use posthaste_core::api::ApplyFile;
 use serde_json::{Value, json};
 
-use super::subscriber::Part;
-use crate::commands::Checked;
+use super::subscriber::SubscriberBehavior;
+use crate::commands::CheckedFile;
 
 /// A subscription of the demo and its expected end.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Role {
+pub(super) struct DemoSubscription {
     pub topic: &'static str,
     pub subscription: &'static str,
     /// Answers of its endpoint.
-    pub part: Part,
+    pub part: SubscriberBehavior,
     /// Event types that it takes; all if there are none.
     pub event_types: &'static [&'static str],
     /// Number of published events for it.
@@ -28,7 +28,7 @@ pub(super) struct Role {
 
 /// A file of events and its topic.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct DemoSample {
     /// The file's path in the repository.
     pub path: &'static str,
     pub topic: &'static str,
@@ -40,25 +40,37 @@ pub(super) struct Sample {
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The subscriptions.
-pub(super) const ROLES: [Role; 6] = [
-    role("shop", "billing", Part::Healthy, &[], 5),
-    role(
+pub(super) const ROLES: [DemoSubscription; 6] = [
+    demo_subscription("shop", "billing", SubscriberBehavior::Healthy, &[], 5),
+    demo_subscription(
         "shop",
         "mailer",
-        Part::Recovers,
+        SubscriberBehavior::Recovers,
         &["com.example.order.paid"],
         2,
     ),
-    role("shop", "deploy", Part::Rejects, &["com.github.push"], 1),
-    role(
+    demo_subscription(
+        "shop",
+        "deploy",
+        SubscriberBehavior::Rejects,
+        &["com.github.push"],
+        1,
+    ),
+    demo_subscription(
         "shop",
         "warehouse",
-        Part::Down,
+        SubscriberBehavior::Down,
         &["com.example.order.shipped"],
         1,
     ),
-    role("storage", "index", Part::Healthy, &[], 1),
-    role("storage", "thumbnails", Part::Recovers, &[], 1),
+    demo_subscription("storage", "index", SubscriberBehavior::Healthy, &[], 1),
+    demo_subscription(
+        "storage",
+        "thumbnails",
+        SubscriberBehavior::Recovers,
+        &[],
+        1,
+    ),
 ];
 
 /// A sample by its path in the repository. A published crate has the files below its own folder,
@@ -75,7 +87,7 @@ macro_rules! sample {
 }
 
 /// The events.
-pub(super) const SAMPLES: [Sample; 4] = [
+pub(super) const SAMPLES: [DemoSample; 4] = [
     sample!(
         "shop",
         "application/cloudevents+json",
@@ -98,20 +110,20 @@ pub(super) const SAMPLES: [Sample; 4] = [
     ),
 ];
 
-const fn role(
+const fn demo_subscription(
     topic: &'static str,
     subscription: &'static str,
-    part: Part,
+    part: SubscriberBehavior,
     event_types: &'static [&'static str],
     events: usize,
-) -> Role {
+) -> DemoSubscription {
     let (attempts, dead_letter_reason) = match part {
-        Part::Healthy => (1, None),
-        Part::Recovers => (3, None),
-        Part::Rejects => (1, Some("UndeliverableDueToClientError")),
-        Part::Down => (ATTEMPTS_MAX, Some("MaxDeliveryAttemptsExceeded")),
+        SubscriberBehavior::Healthy => (1, None),
+        SubscriberBehavior::Recovers => (3, None),
+        SubscriberBehavior::Rejects => (1, Some("UndeliverableDueToClientError")),
+        SubscriberBehavior::Down => (ATTEMPTS_MAX, Some("MaxDeliveryAttemptsExceeded")),
     };
-    Role {
+    DemoSubscription {
         topic,
         subscription,
         part,
@@ -122,19 +134,19 @@ const fn role(
     }
 }
 
-impl Role {
+impl DemoSubscription {
     /// The behaviour of the role's endpoint, in words.
-    pub(super) fn part_in_words(&self) -> &'static str {
+    pub(super) fn behavior_in_words(&self) -> &'static str {
         match self.part {
-            Part::Healthy => "answers 200",
-            Part::Recovers => "answers 503 twice, then 200",
-            Part::Rejects => "answers 400",
-            Part::Down => "answers 503, always",
+            SubscriberBehavior::Healthy => "answers 200",
+            SubscriberBehavior::Recovers => "answers 503 twice, then 200",
+            SubscriberBehavior::Rejects => "answers 400",
+            SubscriberBehavior::Down => "answers 503, always",
         }
     }
 
     /// Number of requests that the role's endpoint gets.
-    pub(super) fn requests(&self) -> usize {
+    pub(super) fn request_count(&self) -> usize {
         self.events * self.attempts as usize
     }
 
@@ -155,7 +167,9 @@ impl Role {
 
 /// Topics and subscriptions as `apply` takes them; `url_of` returns the URL of a subscription's
 /// endpoint.
-pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, serde_json::Error> {
+pub(super) fn topics_file(
+    url_of: impl Fn(&str) -> String,
+) -> Result<CheckedFile, serde_json::Error> {
     let mut topics = json!({
         "shop": { "inputSchema": "CloudEvents", "subscriptions": {} },
         "storage": { "inputSchema": "EventGrid", "subscriptions": {} },
@@ -165,7 +179,10 @@ pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, se
             role.settings(&url_of(role.subscription));
     }
     let contents: ApplyFile = serde_json::from_value(json!({ "topics": topics }))?;
-    Ok(Checked::whole(PathBuf::from("demo"), contents))
+    Ok(CheckedFile::with_whole_topics(
+        PathBuf::from("demo"),
+        contents,
+    ))
 }
 
 #[cfg(test)]
@@ -176,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_declaration_passes_the_rules_that_apply_to_everybody() {
-        let file = declaration(|name| format!("http://127.0.0.1:9000/{name}")).unwrap();
+        let file = topics_file(|name| format!("http://127.0.0.1:9000/{name}")).unwrap();
         for (name, settings) in &file.contents.topics {
             let keys = TopicKeys::new(Secret::new("1"), Secret::new("2"));
             compile_topic(name, settings, keys).unwrap();

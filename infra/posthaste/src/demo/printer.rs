@@ -7,12 +7,12 @@ use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::json;
 
-use super::plan::{ROLES, Sample};
-use super::story::Story;
-use super::subscriber::Seen;
-use crate::commands::Session;
-use crate::output::{Reply, indent};
-use crate::terminal::{Shown, Stream};
+use super::plan::{DemoSample, ROLES};
+use super::story::DemoStory;
+use super::subscriber::ReceivedWebhook;
+use crate::commands::AdminSession;
+use crate::output::{CommandReply, indent_json};
+use crate::terminal::{StandardStream, TerminalText};
 
 /// The folder of dead letters within the data folder.
 const DEAD_LETTERS: &str = "dead-letters";
@@ -24,49 +24,53 @@ const LAST: &str = "\nThe last of them. posthaste added what follows from deadle
 
 /// Prints what happens while it happens.
 #[derive(Debug)]
-pub(super) struct Printer {
-    stream: Stream,
+pub(super) struct DemoPrinter {
+    stream: StandardStream,
     began: Duration,
 }
 
-impl Printer {
+impl DemoPrinter {
     /// With `json`, standard output belongs to the summary, and the story goes to standard error.
     pub(super) fn new(json: bool) -> Self {
         Self {
-            stream: if json { Stream::Error } else { Stream::Output },
+            stream: if json {
+                StandardStream::Error
+            } else {
+                StandardStream::Output
+            },
             began: SystemClock.monotonic(),
         }
     }
 
-    pub(super) fn opening(&self, session: &Session, data_dir: &Path) {
-        let url = session.client.base().as_str().trim_end_matches('/');
-        self.say(&format!(
+    pub(super) fn print_opening(&self, session: &AdminSession, data_dir: &Path) {
+        let url = session.client.base_url().as_str().trim_end_matches('/');
+        self.print_line(&format!(
             "A server runs on {url}. Its data folder is {}.\n",
             data_dir.display()
         ));
-        self.say("Topics, their subscriptions, and how each endpoint answers:");
+        self.print_line("Topics, their subscriptions, and how each endpoint answers:");
         for role in &ROLES {
-            self.say(&format!(
+            self.print_line(&format!(
                 "  {:<8} → {:<11} {}",
                 role.topic,
                 role.subscription,
-                role.part_in_words()
+                role.behavior_in_words()
             ));
         }
-        self.say("\nWhat happens, with the seconds since the start:");
+        self.print_line("\nWhat happens, with the seconds since the start:");
     }
 
-    pub(super) fn published(&self, sample: &Sample) {
-        self.say(&format!(
+    pub(super) fn print_published(&self, sample: &DemoSample) {
+        self.print_line(&format!(
             "{}  published to {:<8} {}",
-            self.clock(),
+            self.elapsed_text(),
             sample.topic,
             sample.path
         ));
     }
 
-    pub(super) fn attempt(&self, seen: &Seen) {
-        let Seen {
+    pub(super) fn print_attempt(&self, seen: &ReceivedWebhook) {
+        let ReceivedWebhook {
             subscription,
             event,
             event_type,
@@ -84,13 +88,13 @@ impl Printer {
         } else {
             "SIGNATURE WRONG ✗"
         };
-        self.say(&format!(
+        self.print_line(&format!(
             "{}  {subscription:<11} attempt {attempt} → {answer}  {signature}  {event_type} {id}…{tail}",
-            self.clock()
+            self.elapsed_text()
         ));
     }
 
-    fn clock(&self) -> String {
+    fn elapsed_text(&self) -> String {
         let secs = SystemClock
             .monotonic()
             .saturating_sub(self.began)
@@ -98,21 +102,21 @@ impl Printer {
         format!("{secs:6.2} s")
     }
 
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         // The demo goes on without a reader: its exit code still says how it ended.
-        let _ = self.stream.write_line(&Shown::text(line));
+        let _ = self.stream.write_line(&TerminalText::from_text(line));
     }
 }
 
 /// The summary of a story that ended as it should.
-pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
+pub(super) fn summary_reply(story: &DemoStory, data_dir: &Path) -> CommandReply {
     let rows = ROLES.map(|role| {
-        let ending = story.ending(&role);
+        let ending = story.ending_for(&role);
         let count = |count: usize| count.to_string();
         [
             role.topic.to_owned(),
             role.subscription.to_owned(),
-            role.part_in_words().to_owned(),
+            role.behavior_in_words().to_owned(),
             count(ending.attempts),
             count(ending.delivered),
             count(ending.retried),
@@ -131,7 +135,7 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
     let json = json!({
         "attempts": story.attempts_json(),
         "subscriptions": ROLES.map(|role| {
-            let ending = story.ending(&role);
+            let ending = story.ending_for(&role);
             json!({
                 "topic": role.topic, "subscription": role.subscription,
                 "attempts": ending.attempts, "delivered": ending.delivered,
@@ -149,7 +153,7 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         "retries",
         "dead-lettered",
     ];
-    let mut reply = Reply::new(json)
+    let mut reply = CommandReply::new(json)
         .line("")
         .table(header, rows.into())
         .line(COUNTED)
@@ -158,7 +162,7 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         reply = reply.line(format!("  {path}"));
     }
     if let Some(last) = dead.last() {
-        reply = reply.line(LAST).line(indent(&last.text));
+        reply = reply.line(LAST).line(indent_json(&last.text));
     }
     reply.line("\nEverything ended as it should. Next, a server of your own: posthaste --help")
 }

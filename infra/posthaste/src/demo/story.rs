@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::plan::{ROLES, Role};
-use super::subscriber::Seen;
+use super::plan::{DemoSubscription, ROLES};
+use super::subscriber::ReceivedWebhook;
 
 /// The requests of all subscribers, and the dead letters.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct DemoStory {
     /// Every request, in order.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ReceivedWebhook>,
     /// Dead letters by subscription.
     pub dead: BTreeMap<&'static str, Vec<DeadLetter>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct DeadLetter {
 
 /// Result of a role.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct SubscriptionEnding {
     /// Requests that its endpoint got.
     pub attempts: usize,
     /// Events that were answered 200.
@@ -41,7 +41,7 @@ pub(super) struct Ending {
     pub faults: Vec<String>,
 }
 
-impl Story {
+impl DemoStory {
     /// A subscription's dead letters.
     pub(super) fn dead_letters(&self, subscription: &str) -> &[DeadLetter] {
         self.dead
@@ -54,29 +54,32 @@ impl Story {
     pub(super) fn is_all_seen(&self) -> bool {
         ROLES
             .iter()
-            .all(|role| self.of(role).count() >= role.requests())
+            .all(|role| self.requests_to(role).count() >= role.request_count())
     }
 
     /// Result of a role.
-    pub(super) fn ending(&self, role: &Role) -> Ending {
-        let mut by_event: BTreeMap<&str, Vec<&Seen>> = BTreeMap::new();
-        for seen in self.of(role) {
+    pub(super) fn ending_for(&self, role: &DemoSubscription) -> SubscriptionEnding {
+        let mut by_event: BTreeMap<&str, Vec<&ReceivedWebhook>> = BTreeMap::new();
+        for seen in self.requests_to(role) {
             by_event.entry(&seen.event).or_default().push(seen);
         }
-        let attempts = self.of(role).count();
+        let attempts = self.requests_to(role).count();
         let dead = self.dead_letters(role.subscription);
-        Ending {
+        SubscriptionEnding {
             attempts,
-            delivered: self.of(role).filter(|seen| seen.answer == 200).count(),
+            delivered: self
+                .requests_to(role)
+                .filter(|seen| seen.answer == 200)
+                .count(),
             retried: attempts - by_event.len(),
             dead_lettered: dead.len(),
-            faults: self.faults(role, &by_event, dead),
+            faults: self.find_faults(role, &by_event, dead),
         }
     }
 
     /// Every request as JSON.
     pub(super) fn attempts_json(&self) -> Value {
-        let one = |seen: &Seen| {
+        let one = |seen: &ReceivedWebhook| {
             json!({
                 "subscription": seen.subscription, "event": seen.event, "type": seen.event_type,
                 "attempt": seen.attempt, "answer": seen.answer, "signatureVerified": seen.is_signed,
@@ -85,17 +88,20 @@ impl Story {
         self.seen.iter().map(one).collect()
     }
 
-    fn of<'a>(&'a self, role: &Role) -> impl Iterator<Item = &'a Seen> {
+    fn requests_to<'a>(
+        &'a self,
+        role: &DemoSubscription,
+    ) -> impl Iterator<Item = &'a ReceivedWebhook> {
         let subscription = role.subscription;
         self.seen
             .iter()
             .filter(move |seen| seen.subscription == subscription)
     }
 
-    fn faults(
+    fn find_faults(
         &self,
-        role: &Role,
-        by_event: &BTreeMap<&str, Vec<&Seen>>,
+        role: &DemoSubscription,
+        by_event: &BTreeMap<&str, Vec<&ReceivedWebhook>>,
         dead: &[DeadLetter],
     ) -> Vec<String> {
         let mut faults = Vec::new();
@@ -108,8 +114,15 @@ impl Story {
             }
         };
         expect("events", role.events, by_event.len());
-        expect("requests", role.requests(), self.of(role).count());
-        let unsigned = self.of(role).filter(|seen| !seen.is_signed).count();
+        expect(
+            "requests",
+            role.request_count(),
+            self.requests_to(role).count(),
+        );
+        let unsigned = self
+            .requests_to(role)
+            .filter(|seen| !seen.is_signed)
+            .count();
         expect("requests with a wrong signature", 0, unsigned);
         let is_dead = role.dead_letter_reason.is_some();
         expect(
@@ -139,10 +152,10 @@ impl Story {
 mod tests {
     use super::*;
 
-    fn seen(event: &str, attempt: u32, answer: u16) -> Seen {
+    fn seen(event: &str, attempt: u32, answer: u16) -> ReceivedWebhook {
         let event = event.to_owned();
         let event_type = "com.example.order.shipped".to_owned();
-        Seen {
+        ReceivedWebhook {
             subscription: "warehouse",
             event,
             event_type,
@@ -152,8 +165,8 @@ mod tests {
         }
     }
 
-    fn ending(attempts: u32, reasons: &[&str]) -> Ending {
-        let mut story = Story::default();
+    fn ending(attempts: u32, reasons: &[&str]) -> SubscriptionEnding {
+        let mut story = DemoStory::default();
         (1..=attempts).for_each(|attempt| story.seen.push(seen("e", attempt, 503)));
         let dead = |reason: &&str| DeadLetter {
             key: "K".to_owned(),
@@ -163,12 +176,12 @@ mod tests {
         story
             .dead
             .insert("warehouse", reasons.iter().map(dead).collect());
-        story.ending(&ROLES[3])
+        story.ending_for(&ROLES[3])
     }
 
     #[test]
     fn an_event_that_used_its_attempts_up_and_lies_in_the_dead_letters_is_as_it_should_be() {
-        let expected = Ending {
+        let expected = SubscriptionEnding {
             attempts: 3,
             delivered: 0,
             retried: 2,

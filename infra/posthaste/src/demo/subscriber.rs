@@ -19,11 +19,11 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::signature::verify;
+use crate::signature::verify_signature;
 
 /// Answers of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SubscriberBehavior {
     /// 200, always.
     Healthy,
     /// 503 to the first two attempts of every event, then 200.
@@ -36,7 +36,7 @@ pub(super) enum Part {
 
 /// One request to a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ReceivedWebhook {
     pub subscription: &'static str,
     /// The event's id.
     pub event: String,
@@ -52,31 +52,31 @@ pub(super) struct Seen {
 
 /// A subscriber that listens.
 #[derive(Debug, Clone)]
-pub(super) struct Subscriber {
+pub(super) struct DemoSubscriber {
     /// The URL of the server.
     pub url: String,
-    shared: Arc<Shared>,
+    shared: Arc<SubscriberState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SubscriberState {
     subscription: &'static str,
-    part: Part,
+    part: SubscriberBehavior,
     secret: OnceLock<SigningSecret>,
     tries: Mutex<HashMap<String, u32>>,
-    story: mpsc::UnboundedSender<Seen>,
+    story: mpsc::UnboundedSender<ReceivedWebhook>,
 }
 
-impl Subscriber {
+impl DemoSubscriber {
     /// Starts a subscriber on a free port of loopback. It ends with the runtime.
     pub(super) async fn start(
         subscription: &'static str,
-        part: Part,
-        story: mpsc::UnboundedSender<Seen>,
+        part: SubscriberBehavior,
+        story: mpsc::UnboundedSender<ReceivedWebhook>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = format!("http://{}/hooks/{subscription}", listener.local_addr()?);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SubscriberState {
             subscription,
             part,
             secret: OnceLock::new(),
@@ -84,30 +84,34 @@ impl Subscriber {
             story,
         });
         let router = Router::new()
-            .route("/hooks/{name}", post(receive))
+            .route("/hooks/{name}", post(receive_webhook))
             .with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { url, shared })
     }
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
-    pub(super) fn trust(&self, secret: SigningSecret) {
+    pub(super) fn set_secret(&self, secret: SigningSecret) {
         // A second secret for one subscription would be a fault of the demo. The first one stays,
         // and shows it.
         let _ = self.shared.secret.set(secret);
     }
 }
 
-async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let (event, event_type) = name_of(&body);
-    let attempt = shared.count(&event);
+async fn receive_webhook(
+    State(shared): State<Arc<SubscriberState>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    let (event, event_type) = id_and_type(&body);
+    let attempt = shared.count_attempt(&event);
     let answer = match shared.part {
-        Part::Healthy => StatusCode::OK,
-        Part::Recovers if attempt > 2 => StatusCode::OK,
-        Part::Recovers | Part::Down => StatusCode::SERVICE_UNAVAILABLE,
-        Part::Rejects => StatusCode::BAD_REQUEST,
+        SubscriberBehavior::Healthy => StatusCode::OK,
+        SubscriberBehavior::Recovers if attempt > 2 => StatusCode::OK,
+        SubscriberBehavior::Recovers | SubscriberBehavior::Down => StatusCode::SERVICE_UNAVAILABLE,
+        SubscriberBehavior::Rejects => StatusCode::BAD_REQUEST,
     };
-    let seen = Seen {
+    let seen = ReceivedWebhook {
         subscription: shared.subscription,
         event,
         event_type,
@@ -120,8 +124,8 @@ async fn receive(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     answer
 }
 
-impl Shared {
-    fn count(&self, event: &str) -> u32 {
+impl SubscriberState {
+    fn count_attempt(&self, event: &str) -> u32 {
         let mut tries = self.tries.lock();
         let count = tries.entry(event.to_owned()).or_default();
         *count += 1;
@@ -131,13 +135,13 @@ impl Shared {
     fn is_signed(&self, headers: &HeaderMap, body: &Bytes) -> bool {
         let secret = self.secret.get();
         secret.is_some_and(|it| {
-            verify(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok()
+            verify_signature(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok()
         })
     }
 }
 
 /// The id and type of the event in a request: a CloudEvent, or an array of one Event Grid event.
-fn name_of(body: &[u8]) -> (String, String) {
+fn id_and_type(body: &[u8]) -> (String, String) {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let event = json.get(0).unwrap_or(&json);
     let text = |member: &str| event.get(member).and_then(Value::as_str).map(str::to_owned);

@@ -6,12 +6,12 @@ use posthaste_core::model::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::output::indent;
+use crate::output::indent_json;
 use crate::signature::SignatureError;
-use crate::terminal::Shown;
+use crate::terminal::TerminalText;
 
 /// Judgement over the signature of a request.
-pub(super) enum Verdict {
+pub(super) enum SignatureVerdict {
     Verified,
     Refused(SignatureError),
     /// There is no secret to verify with.
@@ -19,33 +19,33 @@ pub(super) enum Verdict {
 }
 
 /// One request and the answer to it.
-pub(super) struct Received {
+pub(super) struct ReceivedRequest {
     pub(super) at: Timestamp,
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: SignatureVerdict,
     pub(super) status: StatusCode,
 }
 
-impl From<Result<(), SignatureError>> for Verdict {
+impl From<Result<(), SignatureError>> for SignatureVerdict {
     fn from(verified: Result<(), SignatureError>) -> Self {
         verified.map_or_else(Self::Refused, |()| Self::Verified)
     }
 }
 
-impl Received {
+impl ReceivedRequest {
     /// The text to print: for people, or one line of JSON.
-    pub(super) fn render(&self, is_json: bool) -> Shown {
+    pub(super) fn render(&self, is_json: bool) -> TerminalText {
         if is_json {
-            Shown::json(self.json())
+            TerminalText::from_json(self.to_json())
         } else {
-            Shown::text(&self.text())
+            TerminalText::from_text(&self.to_text())
         }
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let Self {
             at,
             method,
@@ -69,7 +69,7 @@ impl Received {
         lines.join("\n")
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let headers: Map<_, _> = self
             .headers
             .iter()
@@ -89,9 +89,9 @@ impl Received {
 
     fn verdict_in_words(&self) -> String {
         match &self.verdict {
-            Verdict::Verified => "signature verified".to_owned(),
-            Verdict::Refused(error) => format!("SIGNATURE REFUSED: {error}"),
-            Verdict::NotChecked => "signature not verified".to_owned(),
+            SignatureVerdict::Verified => "signature verified".to_owned(),
+            SignatureVerdict::Refused(error) => format!("SIGNATURE REFUSED: {error}"),
+            SignatureVerdict::NotChecked => "signature not verified".to_owned(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Received {
     /// like one of the receiver's.
     fn body_text(&self) -> String {
         if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.body) {
-            return indent(json.get());
+            return indent_json(json.get());
         }
         let text = String::from_utf8_lossy(&self.body);
         text.lines()
@@ -113,14 +113,14 @@ impl Received {
 mod tests {
     use super::*;
 
-    fn received(body: &'static str) -> Received {
-        Received {
+    fn received(body: &'static str) -> ReceivedRequest {
+        ReceivedRequest {
             at: Timestamp::EPOCH,
             method: Method::POST,
             uri: Uri::from_static("/hooks"),
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
-            verdict: Verdict::NotChecked,
+            verdict: SignatureVerdict::NotChecked,
             status: StatusCode::OK,
         }
     }

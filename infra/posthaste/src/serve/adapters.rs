@@ -21,11 +21,11 @@ use posthaste_system::probe::disk_usage;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
-use super::backup::Backups;
+use super::backup::BackupService;
 use super::data_folder::{DataFolder, KeyFile};
 use super::error::ServeError;
-use super::machine::Machine;
-use super::machine_clock::ShownTime;
+use super::machine::MachineExaminer;
+use super::machine_clock::ClockFloor;
 use super::settings::ServeSettings;
 use crate::backup::parts;
 use crate::commands::ADMIN_KEY_FILE;
@@ -37,15 +37,22 @@ const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// at once.
 const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
-type Queue = LocalQueue<SystemClock>;
-type Webhooks = HyperWebhookClient<SystemClock>;
+type EmbeddedQueue = LocalQueue<SystemClock>;
+type ServeWebhooks = HyperWebhookClient<SystemClock>;
 
 /// The embedded adapters, on which every function runs.
-pub(super) type Embedded =
-    PortBundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+pub(super) type EmbeddedPorts = PortBundle<
+    EmbeddedQueue,
+    StateStore,
+    FileStore,
+    FileStore,
+    ServeWebhooks,
+    SystemClock,
+    SystemEntropy,
+>;
 
 /// Adapters and caches that the functions share.
-pub(super) struct Adapters<'a> {
+pub(super) struct SharedAdapters<'a> {
     /// The meter of what deliver settles.
     pub(super) drain: DrainMeter,
     pub(super) local: &'a EmbeddedStore<SystemClock>,
@@ -60,12 +67,12 @@ pub(super) struct Adapters<'a> {
     pressure: PressureReader<StateStore, SystemClock>,
     /// Links that are not well, as all functions see them.
     pub(super) links: LinkHealth<StateStore, SystemClock>,
-    webhooks: Webhooks,
+    webhooks: ServeWebhooks,
     /// The traces of events.
     traces: EventTraces,
 }
 
-impl<'a> Adapters<'a> {
+impl<'a> SharedAdapters<'a> {
     /// Opens the folders of dead letters and of the delivery log, and the webhook client.
     pub(super) fn open(
         settings: &ServeSettings,
@@ -118,8 +125,8 @@ impl<'a> Adapters<'a> {
     }
 
     /// Backups of the data folder.
-    pub(super) fn backups(&self, settings: &ServeSettings) -> Backups {
-        Backups::new(
+    pub(super) fn backups(&self, settings: &ServeSettings) -> BackupService {
+        BackupService::new(
             self.local.clone(),
             self.log.clone(),
             settings.data_dir.clone(),
@@ -136,7 +143,7 @@ impl<'a> Adapters<'a> {
             .with_cache("connections", self.webhooks.clone())
     }
 
-    pub(super) fn publish(&self, settings: &ServeSettings) -> Publish<Embedded> {
+    pub(super) fn make_publish(&self, settings: &ServeSettings) -> Publish<EmbeddedPorts> {
         Publish {
             deliveries: self.local.queue(QueueName::Deliveries),
             slow_lane: None,
@@ -156,14 +163,14 @@ impl<'a> Adapters<'a> {
     }
 
     /// manage of a server that listens on `address`.
-    pub(super) fn manage(
+    pub(super) fn make_manage(
         &self,
         settings: &ServeSettings,
         admin_key: &Secret,
         address: SocketAddr,
-    ) -> Manage<Embedded> {
+    ) -> Manage<EmbeddedPorts> {
         let written_until = self.local.opening_report().written_until;
-        let shown_time = ShownTime::begin(&SystemClock, written_until);
+        let shown_time = ClockFloor::begin(&SystemClock, written_until);
         Manage {
             state: self.local.state_store(),
             dead_letters: self.bucket.clone(),
@@ -178,7 +185,11 @@ impl<'a> Adapters<'a> {
             wrong_keys: WrongKeys::with_pause(),
             activity: ActivityNotes::default(),
             address_policy: settings.client.addresses.clone(),
-            examiner: Some(Machine::new(settings, shown_time, self.webhooks.clone())),
+            examiner: Some(MachineExaminer::new(
+                settings,
+                shown_time,
+                self.webhooks.clone(),
+            )),
             own_publish_urls: PublishUrls::default()
                 .listening_on(address)
                 .with_base(settings.manage.public_url.clone()),
@@ -193,7 +204,7 @@ impl<'a> Adapters<'a> {
         }
     }
 
-    pub(super) fn deliver(&self, settings: &ServeSettings) -> Deliver<Embedded> {
+    pub(super) fn make_deliver(&self, settings: &ServeSettings) -> Deliver<EmbeddedPorts> {
         let ports = DeliverPorts {
             queue: self.local.queue(QueueName::Deliveries),
             slow_queue: None,
@@ -209,11 +220,11 @@ impl<'a> Adapters<'a> {
         Deliver::new(ports, settings.deliver.clone()).with_traces(self.traces.clone())
     }
 
-    pub(super) fn dead_letters(
+    pub(super) fn make_dead_letters(
         &self,
         settings: &ServeSettings,
         source: QueueName,
-    ) -> DeadLetters<Embedded> {
+    ) -> DeadLetters<EmbeddedPorts> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.local.queue(source),
             source,
@@ -232,7 +243,7 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    pub(super) fn wake(&self, settings: &ServeSettings) -> Wake<Embedded> {
+    pub(super) fn make_wake(&self, settings: &ServeSettings) -> Wake<EmbeddedPorts> {
         Wake::new(WakePorts {
             deliveries: self.local.queue(QueueName::Deliveries),
             slow_lane: None,
@@ -252,7 +263,7 @@ impl<'a> Adapters<'a> {
 
     /// record, which keeps its files in progress in the folder of the log: they are as large as the
     /// log's.
-    pub(super) fn record(&self, settings: &ServeSettings) -> LogRecorder<Embedded> {
+    pub(super) fn make_record(&self, settings: &ServeSettings) -> LogRecorder<EmbeddedPorts> {
         let ports = RecordPorts {
             records: self.local.queue(QueueName::Records),
             state: self.local.state_store(),

@@ -40,7 +40,7 @@ pub enum AdminKeyError {
 
 /// The key that was given, if it can be the admin key. An empty one counts as not given: a
 /// service's settings have `POSTHASTE_KEY=` where there is none.
-pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
+pub fn check_given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
     if trim_unseen(written.expose()).is_empty() {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
 
 /// The key of a server: the one that was given, which is not written down, or the data folder's.
 /// The caller holds the folder's lock.
-pub fn open(
+pub fn given_or_stored(
     given: Option<&Secret>,
     data_dir: &Path,
     entropy: &impl Entropy,
@@ -90,7 +90,7 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
             let mut random = [0; MADE_KEY_BYTES];
             entropy.fill(&mut random);
             let key = made_key(&random);
-            write(&path, key.expose()).map_err(failed("write"))?;
+            write_whole(&path, key.expose()).map_err(failed("write"))?;
             Ok(key)
         }
         Err(error) => Err(failed("read")(error)),
@@ -112,7 +112,7 @@ fn parse(text: &str) -> Result<Secret, PastedError> {
 }
 
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
-fn write(path: &Path, key: &str) -> io::Result<()> {
+fn write_whole(path: &Path, key: &str) -> io::Result<()> {
     let unfinished = path.with_extension("key.new");
     let mut file = private::open(
         OpenOptions::new().write(true).create(true).truncate(true),
@@ -186,8 +186,8 @@ mod tests {
         fs::write(&path, &made).unwrap();
         assert_eq!(key(folder.path(), 2).unwrap(), made);
         // Nor is a given one taken that was copied in part.
-        assert!(given(&Secret::new(&made[1..made.len() - 1])).is_ok());
-        assert!(given(&Secret::new(&made[..made.len() - 1])).is_err());
+        assert!(check_given(&Secret::new(&made[1..made.len() - 1])).is_ok());
+        assert!(check_given(&Secret::new(&made[..made.len() - 1])).is_err());
     }
 
     #[test]
@@ -225,7 +225,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let given = Secret::new("-given-by-the-operator");
         let path = folder.path().join(ADMIN_KEY_FILE);
-        let opened = || open(Some(&given), folder.path(), &SeededEntropy::new(1)).unwrap();
+        let opened =
+            || given_or_stored(Some(&given), folder.path(), &SeededEntropy::new(1)).unwrap();
         assert!(opened().matches(given.expose()) && !path.exists());
         fs::write(&path, "another-key-of-this-folder\n").unwrap();
         assert!(opened().matches(given.expose()));
@@ -242,11 +243,11 @@ mod tests {
             "exactly-16-chars\r\n",
             "\u{feff}exactly-16-chars\u{a0}",
         ] {
-            let key = given(&Secret::new(written)).unwrap().unwrap();
+            let key = check_given(&Secret::new(written)).unwrap().unwrap();
             assert_eq!(key.expose(), "exactly-16-chars");
         }
         for nothing in ["", "\n"] {
-            assert!(given(&Secret::new(nothing)).unwrap().is_none());
+            assert!(check_given(&Secret::new(nothing)).unwrap().is_none());
         }
     }
 
@@ -257,7 +258,7 @@ mod tests {
             "with-an-ümlaut-in-it",
             "with-a-hidden\u{200b}-character",
         ] {
-            let error = given(&Secret::new(bad)).unwrap_err().to_string();
+            let error = check_given(&Secret::new(bad)).unwrap_err().to_string();
             assert!(
                 !error.contains(bad) && error.contains("POSTHASTE_KEY"),
                 "{error}"

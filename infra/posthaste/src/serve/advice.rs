@@ -25,15 +25,15 @@ pub(super) fn on_data(path: &Path, error: &io::Error) -> Option<String> {
         ErrorKind::PermissionDenied => Some(on_rights(path, geteuid().as_raw())),
         ErrorKind::ReadOnlyFilesystem => Some(format!(
             "--data-dir or POSTHASTE_DATA_DIR with a folder on a file system that can be written; that of {} cannot",
-            nearest(path).display()
+            nearest_existing(path).display()
         )),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(format!(
             "more room on the disk of {}: `df` shows it",
-            nearest(path).display()
+            nearest_existing(path).display()
         )),
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Some(format!(
             "--data-dir or POSTHASTE_DATA_DIR with a folder; {} is none",
-            nearest(path).display()
+            nearest_existing(path).display()
         )),
         _ => None,
     }
@@ -69,7 +69,7 @@ pub(super) fn on_listening(option: &str, error: &io::Error) -> Option<String> {
 /// Advice where a user lacks rights. Most often something belongs to another user: the server was
 /// started once as root.
 fn on_rights(path: &Path, user: u32) -> String {
-    let place = nearest(path);
+    let place = nearest_existing(path);
     if !path.exists() && place.is_dir() {
         return format!(
             "a folder {} that belongs to user {user}: this process is of that user and cannot make one in {}",
@@ -81,7 +81,7 @@ fn on_rights(path: &Path, user: u32) -> String {
     let inside = entries.map(|entry| entry.path());
     let places = iter::once(place.clone()).chain(inside);
     let mut of_another = places
-        .filter_map(|path| owner(&path).map(|owner| (path, owner)))
+        .filter_map(|path| owner_of(&path).map(|owner| (path, owner)))
         .filter(|(_, owner)| *owner != user);
     match of_another.next() {
         Some((path, owner)) => format!(
@@ -97,7 +97,7 @@ fn on_rights(path: &Path, user: u32) -> String {
 }
 
 /// The path itself, or the nearest one above it that exists.
-fn nearest(path: &Path) -> PathBuf {
+fn nearest_existing(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = whole
         .ancestors()
@@ -105,7 +105,7 @@ fn nearest(path: &Path) -> PathBuf {
     found.unwrap_or(&whole).to_owned()
 }
 
-fn owner(path: &Path) -> Option<u32> {
+fn owner_of(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| found.uid())
 }
 
@@ -121,7 +121,7 @@ pub(super) fn warn_of_root(data_dir: &Path) {
 
 /// The owner of a folder that root uses, if it is another user.
 fn other_owner(data_dir: &Path, user: u32) -> Option<u32> {
-    owner(data_dir).filter(|owner| user == 0 && *owner != 0)
+    owner_of(data_dir).filter(|owner| user == 0 && *owner != 0)
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn whose_something_is_is_said_with_the_user_of_the_process() {
         let root = tempfile::tempdir().unwrap();
-        let own = owner(root.path()).unwrap();
+        let own = owner_of(root.path()).unwrap();
         let file = root.path().join("posthaste.redb");
         fs::write(&file, "").unwrap();
         let shown = root.path().display();
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn root_in_a_folder_of_another_user_is_told_of() {
         let root = tempfile::tempdir().unwrap();
-        let own = owner(root.path()).unwrap();
+        let own = owner_of(root.path()).unwrap();
         let expected = (own != 0).then_some(own);
         assert_eq!(other_owner(root.path(), 0), expected);
         assert_eq!(other_owner(root.path(), own + 1), None);

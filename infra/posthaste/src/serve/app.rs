@@ -16,17 +16,17 @@ use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::Adapters;
+use super::adapters::SharedAdapters;
 use super::error::ServeError;
-use super::export::Export;
+use super::export::ServeExport;
 use super::former::RunNote;
-use super::functions::{EmbeddedPages, Functions};
-use super::left::{InFlight, Left};
-use super::listening::{self, Addresses};
+use super::functions::{EmbeddedPages, WiredFunctions};
+use super::left::{InFlight, LeftBehind};
+use super::listening::{self, BoundAddresses};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::tls::ServerTls;
-use super::upkeep::Upkeep;
+use super::upkeep::UpkeepThread;
 use super::{admin_key, advice, http, machine_clock, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
@@ -37,8 +37,8 @@ const NOTE_PERIOD: Duration = Duration::from_mins(1);
 
 /// A running server.
 #[derive(Debug)]
-pub struct App {
-    addresses: Addresses,
+pub struct RunningServer {
+    addresses: BoundAddresses,
     admin_key: Secret,
     stop: CancellationToken,
     tasks: JoinSet<()>,
@@ -47,41 +47,42 @@ pub struct App {
     readiness: Arc<Readiness>,
     in_flight: InFlight,
     pages: Arc<EmbeddedPages>,
-    export: Option<Export>,
+    export: Option<ServeExport>,
     /// Ends after the tasks.
-    _upkeep: Upkeep,
+    _upkeep: UpkeepThread,
 }
 
-impl App {
+impl RunningServer {
     /// Opens the data folder, which one process can do at a time, and begins to serve.
     pub async fn start(settings: &ServeSettings) -> Result<Self, ServeError> {
         let tls = open_tls(settings).await?;
-        let local = open(settings).await?;
+        let local = open_store(settings).await?;
         advice::warn_of_root(&settings.data_dir);
         let written_until = local.opening_report().written_until;
         machine_clock::warn_if_wrong(SystemClock.now(), written_until);
         let given = settings.admin_key.as_ref();
-        let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
-        let metrics = metrics::install(settings.metrics_by);
+        let admin_key = admin_key::given_or_stored(given, &settings.data_dir, &SystemEntropy)?;
+        let metrics = metrics::install_recorder(settings.metrics_by);
         let (addresses, listening) = listening::bind(settings).await?;
-        let export = settings.export.as_ref().map(Export::new);
-        let traces = export.as_ref().map(Export::traces).unwrap_or_default();
-        let adapters = Adapters::open(settings, &local, traces)?;
+        let export = settings.export.as_ref().map(ServeExport::new);
+        let traces = export.as_ref().map(ServeExport::traces).unwrap_or_default();
+        let adapters = SharedAdapters::open(settings, &local, traces)?;
         let note = RunNote::prepare(&local, adapters.delivery_log.clone(), settings).await?;
         let mut settings = settings.clone();
         settings.manage.log.gaps = note.gaps().await;
         let settings = &settings;
         let totals = metrics.totals();
-        let functions = Functions::wire(settings, &adapters, &admin_key, addresses.public, totals)?;
+        let functions =
+            WiredFunctions::wire(settings, &adapters, &admin_key, addresses.public, totals)?;
         drop(adapters);
         let note = Arc::new(note);
-        let readiness = Arc::new(Readiness::after(&settings.config_files));
+        let readiness = Arc::new(Readiness::until_applied(&settings.config_files));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        let upkeep = Upkeep::start().map_err(ServeError::Process)?;
-        note.begin().await;
+        let upkeep = UpkeepThread::start().map_err(ServeError::Process)?;
+        note.report_and_write().await;
         functions.spawn_work(&mut tasks, &stop, &upkeep.handle(), &note);
-        let pages = Arc::new(functions.metrics(metrics));
+        let pages = Arc::new(functions.metrics_pages(metrics));
         if let Some(export) = &export {
             export.spawn(&mut tasks, &stop, &upkeep.handle(), Arc::clone(&pages));
         }
@@ -98,12 +99,12 @@ impl App {
         if let Some(console) = &console {
             console.read_session_key().await;
         }
-        let operators = http::Operators::new(admin_key.clone(), console);
+        let operators = http::OperatorCheck::new(admin_key.clone(), console);
         let in_flight = InFlight {
             deliver: functions.deliver(),
             clients: Arc::default(),
         };
-        let front = http::Front {
+        let front = http::RequestFront {
             router,
             operators,
             data_folder: functions.data_folder(),
@@ -114,7 +115,7 @@ impl App {
             tls: tls.clone(),
         };
         tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
-        tasks.spawn(schedule::every(
+        tasks.spawn(schedule::run_every(
             "metrics",
             METRICS_UPKEEP_PERIOD,
             SystemClock,
@@ -142,18 +143,18 @@ impl App {
     }
 
     /// The URL to publish to.
-    pub fn url(&self) -> String {
-        self.addresses.url(self.addresses.public)
+    pub fn publish_url(&self) -> String {
+        self.addresses.url_for(self.addresses.public)
     }
 
     /// The URL of the management API and the console.
     pub fn manage_url(&self) -> String {
-        self.addresses.url(self.addresses.management)
+        self.addresses.url_for(self.addresses.management)
     }
 
     /// The URL of the metrics.
     pub fn metrics_url(&self) -> String {
-        format!("{}/metrics", self.addresses.url(self.addresses.metrics))
+        format!("{}/metrics", self.addresses.url_for(self.addresses.metrics))
     }
 
     /// The key that opens the management API.
@@ -179,7 +180,7 @@ impl App {
     /// Completes when a part of the server ends by itself, which only a fault causes. The other
     /// parts go on, but a server without its listener, a poller or its store is of no use. End
     /// the process, so that a supervisor restarts it.
-    pub async fn failed(&mut self) -> ServeError {
+    pub async fn wait_for_failure(&mut self) -> ServeError {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
                 Some(Err(error)) => ServeError::Task(error),
@@ -210,15 +211,15 @@ impl App {
             let timeout_s = timeout.as_secs_f64();
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
-        let cut = self.in_flight.cut();
+        let cut = self.in_flight.cut_short_now();
         self.tasks.shutdown().await;
         if let Some(export) = &self.export {
-            export.end(&self.pages).await;
+            export.send_last(&self.pages).await;
         }
-        let left = Left::count(&self.local).await;
-        self.note.end(left.in_flight()).await;
+        let left = LeftBehind::count(&self.local).await;
+        self.note.note_end(left.in_flight()).await;
         self.local.close().await;
-        left.report(cut, SystemClock.monotonic().saturating_sub(began));
+        left.log_left(cut, SystemClock.monotonic().saturating_sub(began));
         panics
             .pop()
             .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
@@ -236,7 +237,7 @@ async fn open_tls(settings: &ServeSettings) -> Result<Option<Arc<ServerTls>>, Se
 /// Starts the notes for the next start.
 fn spawn_note(
     note: &Arc<RunNote>,
-    upkeep: &Upkeep,
+    upkeep: &UpkeepThread,
     tasks: &mut JoinSet<()>,
     stop: &CancellationToken,
 ) {
@@ -247,13 +248,13 @@ fn spawn_note(
         async move { note.note_log_end().await }
     };
     tasks.spawn_on(
-        schedule::every("run-note", NOTE_PERIOD, SystemClock, stop, write),
+        schedule::run_every("run-note", NOTE_PERIOD, SystemClock, stop, write),
         &upkeep.handle(),
     );
 }
 
 /// Opens the data folder on another thread, because reading the queues may take a while.
-async fn open(settings: &ServeSettings) -> Result<EmbeddedStore<SystemClock>, ServeError> {
+async fn open_store(settings: &ServeSettings) -> Result<EmbeddedStore<SystemClock>, ServeError> {
     let data_dir = settings.data_dir.clone();
     let size_max = settings.record.size_max;
     let batch_points = settings.monitor.pressure.batch_points;

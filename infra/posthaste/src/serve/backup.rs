@@ -30,8 +30,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use self::connection::{ToConnection, to_connection};
-use crate::backup::{Source, report_failure, send};
+use self::connection::{ConnectionWriter, to_connection};
+use crate::backup::{BackupSource, report_failure, send_backup};
 
 /// The path of a backup.
 pub(super) const BACKUP: &str = "/backup";
@@ -50,7 +50,7 @@ const ENDING: &str = "the server ends; take the backup once it has started again
 
 /// The backups of a data folder.
 #[derive(Debug)]
-pub(super) struct Backups {
+pub(super) struct BackupService {
     local: EmbeddedStore<SystemClock>,
     log: FileStore,
     data_dir: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct Backups {
 
 /// A backup's entry in the audit trail.
 #[derive(Debug, Clone)]
-struct Trail {
+struct BackupTrail {
     state: StateStore,
     entry: AuditEntry,
 }
@@ -81,38 +81,40 @@ enum BeginError {
 }
 
 /// The route, which needs a guard.
-pub(super) fn routes(backups: Arc<Backups>) -> Router {
-    Router::new().route(BACKUP, get(take)).with_state(backups)
+pub(super) fn routes(backups: Arc<BackupService>) -> Router {
+    Router::new()
+        .route(BACKUP, get(take_backup))
+        .with_state(backups)
 }
 
-async fn take(
-    State(backups): State<Arc<Backups>>,
+async fn take_backup(
+    State(backups): State<Arc<BackupService>>,
     Extension(caller): Extension<AuditCaller>,
 ) -> Response<Body> {
     let Ok(place) = Arc::clone(&backups.places).try_acquire_owned() else {
-        return answered(
+        return problem_response(
             ApiProblem::new(ProblemKind::Unavailable)
                 .detail("another backup is being taken")
                 .retry_after(RETRY_AFTER),
         );
     };
-    let trail = match Trail::begin(backups.local.state_store(), caller).await {
+    let trail = match BackupTrail::begin(backups.local.state_store(), caller).await {
         Ok(trail) => trail,
-        Err(error) => return answered(without_entry(&error)),
+        Err(error) => return problem_response(missing_entry_problem(&error)),
     };
     // Whatever becomes of the client, the entry gets its end.
-    let work = async move { backups.begin(place, trail).await };
+    let work = async move { backups.begin_backup(place, trail).await };
     let begun = tokio::spawn(work).await;
     match begun.map_err(BeginError::from).flatten() {
         Ok(body) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response(),
         Err(error) => {
             tracing::error!(error = &error as &dyn Error, "a backup cannot begin");
-            answered(ApiProblem::new(ProblemKind::Internal).detail(with_causes(&error)))
+            problem_response(ApiProblem::new(ProblemKind::Internal).detail(with_causes(&error)))
         }
     }
 }
 
-impl Backups {
+impl BackupService {
     pub(super) fn new(
         local: EmbeddedStore<SystemClock>,
         log: FileStore,
@@ -133,12 +135,16 @@ impl Backups {
     }
 
     /// Takes hold of what there is now, and begins to send it.
-    async fn begin(&self, place: OwnedSemaphorePermit, trail: Trail) -> Result<Body, BeginError> {
+    async fn begin_backup(
+        &self,
+        place: OwnedSemaphorePermit,
+        trail: BackupTrail,
+    ) -> Result<Body, BeginError> {
         let local = self.local.clone();
         let log = self.log.clone();
         let data_dir = self.data_dir.clone();
         let stop = self.stop.clone();
-        let held = spawn_blocking(move || hold(&local, &log, data_dir, stop)).await;
+        let held = spawn_blocking(move || hold_data_folder(&local, &log, data_dir, stop)).await;
         let source = match held.map_err(BeginError::from).flatten() {
             Ok(source) => source,
             Err(error) => {
@@ -164,7 +170,7 @@ impl Backups {
     }
 }
 
-impl Trail {
+impl BackupTrail {
     /// Writes the entry of a backup that begins now.
     async fn begin(state: StateStore, caller: AuditCaller) -> Result<Self, PortError> {
         let id = SystemEntropy.uuid().simple().to_string();
@@ -180,7 +186,7 @@ impl Trail {
 }
 
 /// The problem of a backup of which the audit trail would say nothing.
-fn without_entry(error: &PortError) -> ApiProblem {
+fn missing_entry_problem(error: &PortError) -> ApiProblem {
     tracing::error!(
         error = error as &dyn Error,
         "a backup has no entry in the audit trail"
@@ -194,16 +200,16 @@ fn without_entry(error: &PortError) -> ApiProblem {
 }
 
 /// The data folder at this moment: the database, and then at once the files of the log.
-fn hold(
+fn hold_data_folder(
     local: &EmbeddedStore<SystemClock>,
     log: &FileStore,
     data_dir: PathBuf,
     stop: CancellationToken,
-) -> Result<Source, BeginError> {
+) -> Result<BackupSource, BeginError> {
     let taken_at = SystemClock.now();
     let snapshot = local.snapshot()?;
     let log = Some(log.hold_files().map_err(BeginError::Log)?);
-    Ok(Source {
+    Ok(BackupSource {
         taken_at,
         snapshot,
         log,
@@ -214,16 +220,16 @@ fn hold(
 
 /// Sends all of it. The end of the log and the audit trail say how it went, before the last bytes
 /// are on their way.
-fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)) {
+fn run(source: BackupSource, mut out: ConnectionWriter, (runtime, trail): (&Handle, BackupTrail)) {
     let began = SystemClock.monotonic();
     let taken_at = source.taken_at;
     let stop = source.stop.clone();
     tracing::info!(%taken_at, "a backup begins");
-    let sent = send(source, &mut out);
+    let sent = send_backup(source, &mut out);
     let took_s = SystemClock.monotonic().saturating_sub(began).as_secs_f64();
     let (outcome, detail) = match sent {
         Ok(files) => {
-            let bytes = out.bytes();
+            let bytes = out.bytes_written();
             tracing::info!(%taken_at, files, bytes, took_s, "a backup was sent");
             let detail = format!("{files} files, {bytes} bytes");
             (AuditOutcome::Done, detail)
@@ -243,9 +249,9 @@ fn run(source: Source, mut out: ToConnection, (runtime, trail): (&Handle, Trail)
         }
     };
     runtime.block_on(trail.end(outcome, &detail));
-    out.end();
+    out.finish();
 }
 
-fn answered(problem: ApiProblem) -> Response<Body> {
+fn problem_response(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }

@@ -6,23 +6,27 @@ use tokio::task::spawn_blocking;
 use tracing::field::display;
 
 use super::error::ServeError;
-use crate::client::{Client, Trust};
-use crate::commands::{Applied, Checked, Session, put};
-use crate::output::word;
+use crate::client::{ServerClient, ServerTrust};
+use crate::commands::{AdminSession, ApplyResult, CheckedFile, apply_file};
+use crate::output::api_word;
 
 /// Applies checked files to the server that runs at `url`.
-pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result<(), ServeError> {
+pub(super) async fn apply_files(
+    url: &str,
+    key: Secret,
+    files: Vec<CheckedFile>,
+) -> Result<(), ServeError> {
     let url = url.to_owned();
     let put_all = move || {
         // The server is this process, which holds the port. Its certificate is of the name by
         // which others ask, and need not be of this address.
-        let client = Client::trusting(&url, Trust::Anyone)?;
+        let client = ServerClient::with_trust(&url, ServerTrust::Anyone)?;
         // What it would tell a person is no line of the log.
-        let session = Session::new(client, key).without_retries();
-        let mut applied = Applied::default();
+        let session = AdminSession::new(client, key).without_retries();
+        let mut applied = ApplyResult::default();
         files
             .iter()
-            .try_for_each(|file| put(&session, file, &mut applied))?;
+            .try_for_each(|file| apply_file(&session, file, &mut applied))?;
         Ok(applied)
     };
     let applied = spawn_blocking(put_all)
@@ -32,7 +36,7 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
     for entity in &applied.entities {
         let state = entity.status.as_ref().map(|status| display(status.state));
         tracing::info!(
-            topic = entity.topic, subscription = entity.subscription, change = %word(&entity.change), state,
+            topic = entity.topic, subscription = entity.subscription, change = %api_word(&entity.change), state,
             "configuration applied"
         );
     }

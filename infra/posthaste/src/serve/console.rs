@@ -11,34 +11,34 @@ use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{Adapters, Embedded};
+use super::adapters::{EmbeddedPorts, SharedAdapters};
 use super::history;
-use super::metrics::Totals;
+use super::metrics::MetricTotals;
 use super::settings::ServeSettings;
 
 /// The check of visitors, over the embedded store.
 pub(super) type ConsoleAccess = VisitorAccess<StateStore, SystemClock, SystemEntropy>;
 
 /// The console, wired.
-pub(super) struct Console {
+pub(super) struct ServeConsole {
     pub(super) router: Router,
     pub(super) access: Arc<ConsoleAccess>,
-    history: history::Embedded,
+    history: history::WiredHistory,
 }
 
-impl Console {
+impl ServeConsole {
     /// A console over the management API. Nothing runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
         local: &EmbeddedStore<SystemClock>,
-        (manage, admin_key): (&Arc<Manage<Embedded>>, &Secret),
-        adapters: &Adapters<'_>,
-        totals: Arc<Totals>,
+        (manage, admin_key): (&Arc<Manage<EmbeddedPorts>>, &Secret),
+        adapters: &SharedAdapters<'_>,
+        totals: Arc<MetricTotals>,
     ) -> Self {
         let key = KeyDigest::for_key(admin_key.expose());
         let access = VisitorAccess::new(local.state_store(), SystemClock, SystemEntropy, key)
             .slowing_wrong_keys();
-        let history = history::Embedded::wire(settings, local, adapters, totals);
+        let history = history::WiredHistory::wire(settings, local, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
         let console = posthaste_console::ConsoleState::new(api)
             .with_history(history.steps())

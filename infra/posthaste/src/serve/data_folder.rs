@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::admin_key;
 use super::probes::READYZ;
-use super::schedule::every;
+use super::schedule::run_every;
 
 /// Time between two looks, as between two looks at the disk's space.
 const LOOK_PERIOD: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ pub struct DataFolder {
     key: Option<KeyFile>,
     /// True while the path of the database names no file or another one.
     is_lost: AtomicBool,
-    told: Told,
+    told: ReportedFiles,
 }
 
 /// The file of the admin key, and the key that it held at the start.
@@ -61,7 +61,7 @@ pub(super) struct KeyFile {
 
 /// The files that the log already calls gone, by path.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<PathBuf>>);
+struct ReportedFiles(Mutex<Vec<PathBuf>>);
 
 impl DataFolder {
     pub(super) fn new(
@@ -74,14 +74,14 @@ impl DataFolder {
             folders,
             key,
             is_lost: AtomicBool::new(false),
-            told: Told::default(),
+            told: ReportedFiles::default(),
         }
     }
 
     /// Starts the looks.
     pub(super) fn spawn(self: &Arc<Self>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let this = Arc::clone(self);
-        tasks.spawn(every(
+        tasks.spawn(run_every(
             "data-folder",
             LOOK_PERIOD,
             SystemClock,
@@ -90,7 +90,7 @@ impl DataFolder {
                 let this = Arc::clone(&this);
                 // A mount that hangs holds this look up, and nothing else.
                 async move {
-                    if let Err(error) = spawn_blocking(move || this.look()).await {
+                    if let Err(error) = spawn_blocking(move || this.check_all()).await {
                         tracing::error!(%error, "the data folder was not looked at");
                     }
                 }
@@ -102,10 +102,10 @@ impl DataFolder {
     /// says.
     pub(super) fn refuse_if(&self, must_be_kept: bool) -> Option<ApiProblem> {
         let is_refused = must_be_kept && self.is_lost.load(Ordering::Relaxed);
-        is_refused.then(lost)
+        is_refused.then(lost_database_problem)
     }
 
-    pub(super) fn look(&self) {
+    pub(super) fn check_all(&self) {
         if let Some(place) = &self.place {
             self.look_at_database(&place.engine);
             if let Some(lock) = &place.lock {
@@ -124,9 +124,9 @@ impl DataFolder {
         let seen = engine.check_path();
         let path = engine.path().display();
         self.is_lost.store(seen.is_err(), Ordering::Relaxed);
-        match (seen, self.told.is_told(engine.path())) {
+        match (seen, self.told.is_reported(engine.path())) {
             (Err(error), false) => {
-                self.told.tell(engine.path());
+                self.told.mark_reported(engine.path());
                 tracing::error!(
                     %path,
                     error = &error as &dyn Error,
@@ -145,7 +145,7 @@ impl DataFolder {
 
     fn look_at_lock(&self, lock: &PlacedFile) {
         let seen = lock.check_path();
-        if let Err(error) = self.told.news(lock.path(), seen) {
+        if let Err(error) = self.told.only_news(lock.path(), seen) {
             tracing::warn!(
                 path = %lock.path().display(),
                 error = &error as &dyn Error,
@@ -156,7 +156,7 @@ impl DataFolder {
 
     fn look_at_folder(&self, folder: &FileStore) {
         let seen = folder.check_path();
-        if let Err(error) = self.told.news(folder.root(), seen) {
+        if let Err(error) = self.told.only_news(folder.root(), seen) {
             tracing::warn!(
                 path = %folder.root().display(),
                 error = &error as &dyn Error,
@@ -167,7 +167,7 @@ impl DataFolder {
 
     fn look_at_key(&self, key: &KeyFile) {
         let seen = admin_key::still_holds(&key.path, &key.key);
-        if let Err(error) = self.told.news(&key.path, seen) {
+        if let Err(error) = self.told.only_news(&key.path, seen) {
             tracing::warn!(
                 path = %key.path.display(),
                 error = &error as &dyn Error,
@@ -177,12 +177,12 @@ impl DataFolder {
     }
 }
 
-impl Told {
-    fn is_told(&self, path: &Path) -> bool {
+impl ReportedFiles {
+    fn is_reported(&self, path: &Path) -> bool {
         self.0.lock().iter().any(|told| told == path)
     }
 
-    fn tell(&self, path: &Path) {
+    fn mark_reported(&self, path: &Path) {
         self.0.lock().push(path.to_owned());
     }
 
@@ -191,8 +191,8 @@ impl Told {
     }
 
     /// Takes away what was told already: each change is told once.
-    fn news(&self, path: &Path, seen: Result<(), DisplacedPath>) -> Result<(), DisplacedPath> {
-        let was_told = self.is_told(path);
+    fn only_news(&self, path: &Path, seen: Result<(), DisplacedPath>) -> Result<(), DisplacedPath> {
+        let was_told = self.is_reported(path);
         match seen {
             Ok(()) => {
                 self.forget(path);
@@ -200,7 +200,7 @@ impl Told {
             }
             Err(_) if was_told => Ok(()),
             Err(error) => {
-                self.tell(path);
+                self.mark_reported(path);
                 Err(error)
             }
         }
@@ -216,7 +216,7 @@ pub(super) fn must_be_kept(method: &Method, path: &str) -> bool {
         || (!reads && !SIGN_IN_AND_OUT.contains(&path))
 }
 
-fn lost() -> ApiProblem {
+fn lost_database_problem() -> ApiProblem {
     ApiProblem::new(ProblemKind::Unavailable)
         .detail(
             "the database is not where serve opened it, so nothing more can be kept; the log of serve \
@@ -261,7 +261,7 @@ mod tests {
             .unwrap();
         let folder = DataFolder::new(local.open_files().cloned(), Vec::new(), None);
         let look = || {
-            folder.look();
+            folder.check_all();
             assert!(folder.refuse_if(false).is_none());
             folder
                 .refuse_if(true)
@@ -284,9 +284,9 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let told = Told::default();
+        let told = ReportedFiles::default();
         let path = Path::new("lock");
-        let news = |seen| told.news(path, seen).is_err();
+        let news = |seen| told.only_news(path, seen).is_err();
         assert!(!news(Ok(())));
         assert!(news(Err(DisplacedPath::Missing)));
         assert!(!news(Err(DisplacedPath::Missing)));

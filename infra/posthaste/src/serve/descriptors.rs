@@ -24,7 +24,7 @@ const OPERATORS_PART: usize = 16;
 
 /// The division of descriptors between all that takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Division {
+pub(super) struct DescriptorShares {
     /// Most ordinary requests that are answered at once.
     pub(super) requests: usize,
     /// Connections to endpoints, idle ones included.
@@ -62,11 +62,11 @@ pub(super) fn raise_limit() -> Option<u64> {
 /// Divides the limit of open files, so that neither producers nor endpoints take what the others
 /// need, or those who operate the server. The log says so where fewer than `wanted` ordinary
 /// requests are answered at once.
-pub(super) fn divide(wanted: usize, limit: Option<u64>) -> Division {
+pub(super) fn divide(wanted: usize, limit: Option<u64>) -> DescriptorShares {
     let limit = limit.map_or(usize::MAX, |limit| {
         usize::try_from(limit).unwrap_or(usize::MAX)
     });
-    let division = Division::of(wanted, limit);
+    let division = DescriptorShares::for_limit(wanted, limit);
     if division.requests < wanted {
         tracing::warn!(
             requests_max = division.requests,
@@ -78,8 +78,8 @@ pub(super) fn divide(wanted: usize, limit: Option<u64>) -> Division {
     division
 }
 
-impl Division {
-    fn of(wanted: usize, limit: usize) -> Self {
+impl DescriptorShares {
+    fn for_limit(wanted: usize, limit: usize) -> Self {
         let kept = limit / KEPT_PART;
         let requests = (limit - kept)
             .saturating_sub(OPERATORS_MAX)
@@ -101,7 +101,7 @@ impl Division {
     }
 
     /// Lowers the settings to what there is room for.
-    pub(super) fn bound(self, settings: &mut ServeSettings) {
+    pub(super) fn limit_settings(self, settings: &mut ServeSettings) {
         settings.connections.requests_max = self.requests;
         let connections = &mut settings.client.connections_max;
         *connections = (*connections).min(self.connections);
@@ -119,13 +119,17 @@ mod tests {
     fn descriptors_are_divided_between_all_that_take_them() {
         let check =
             |wanted, limit, [requests, connections, deliveries, late_answers]: [usize; 4]| {
-                let expected = Division {
+                let expected = DescriptorShares {
                     requests,
                     connections,
                     deliveries,
                     late_answers,
                 };
-                assert_eq!(Division::of(wanted, limit), expected, "{limit}");
+                assert_eq!(
+                    DescriptorShares::for_limit(wanted, limit),
+                    expected,
+                    "{limit}"
+                );
             };
         check(4096, 1024, [704, 128, 88, 32]);
         check(4096, 4096, [3008, 896, 616, 224]);
@@ -139,7 +143,7 @@ mod tests {
     #[test]
     fn parts_never_exceed_the_limit() {
         for limit in 160..20_000 {
-            let division = Division::of(4096, limit);
+            let division = DescriptorShares::for_limit(4096, limit);
             let files = FILES.min(limit / KEPT_PART / 2);
             let all = division.requests + OPERATORS_MAX + division.connections + files;
             assert!(all <= limit, "{limit}");
@@ -150,10 +154,10 @@ mod tests {
     #[test]
     fn settings_are_lowered_and_never_raised() {
         let mut settings = ServeSettings::default();
-        divide(4096, None).bound(&mut settings);
+        divide(4096, None).limit_settings(&mut settings);
         assert_eq!(settings.deliver.requests_max, 8192);
         assert_eq!(settings.deliver.late_answers_max, 512);
-        divide(4096, Some(1024)).bound(&mut settings);
+        divide(4096, Some(1024)).limit_settings(&mut settings);
         assert_eq!(settings.connections.requests_max, 704);
         assert_eq!(settings.client.connections_max, 128);
         assert_eq!(settings.deliver.requests_max, 88);

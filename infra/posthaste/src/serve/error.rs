@@ -13,7 +13,7 @@ use super::admin_key::AdminKeyError;
 use super::advice;
 use super::tls::{HalfGiven, ServerTlsError};
 use crate::commands::ApplyError;
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Error of a server that does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ pub enum ServeError {
     Log(#[source] PortError),
 }
 
-impl Failure for ServeError {
+impl CommandFailure for ServeError {
     fn exit_code(&self) -> Option<u8> {
         // The command line is wrong.
         matches!(self, Self::HalfOfTls(_)).then_some(2)

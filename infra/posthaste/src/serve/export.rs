@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use ureq::Agent;
 
 use super::functions::EmbeddedPages;
-use super::schedule::every;
-use crate::client::{Trust, agent};
+use super::schedule::run_every;
+use crate::client::{ServerTrust, http_agent};
 
 /// The name of the service, where the operator gives none.
 const SERVICE: &str = "posthaste";
@@ -44,23 +44,23 @@ const LAST_EXPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The collector, spoken to over the client of commands.
 #[derive(Debug)]
-struct Blocking(Agent);
+struct AgentCollector(Agent);
 
 /// Sends to a collector.
 #[derive(Debug, Clone)]
-pub(super) struct Export {
-    exporter: Arc<OtlpExporter<Blocking>>,
+pub(super) struct ServeExport {
+    exporter: Arc<OtlpExporter<AgentCollector>>,
     traces: EventTraces,
     /// Since when metrics are counted.
     began: Timestamp,
 }
 
-impl Export {
+impl ServeExport {
     /// The way to this collector.
     pub(super) fn new(settings: &ExportSettings) -> Self {
         let spans = Arc::<SpanQueue>::default();
         let collector = settings.collector.clone();
-        let agent = Blocking(agent(&collector.endpoint, &Trust::Machine));
+        let agent = AgentCollector(http_agent(&collector.endpoint, &ServerTrust::Machine));
         let traces = EventTraces::with_sink(spans.clone(), settings.ratio);
         Self {
             exporter: Arc::new(OtlpExporter::new(agent, collector, SERVICE, spans)),
@@ -93,7 +93,7 @@ impl Export {
                 ending.run_until_cancelled(send).await;
             }
         };
-        let spans = every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
+        let spans = run_every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
         tasks.spawn_on(spans, upkeep);
         let exporter = Arc::clone(&self.exporter);
         let ending = stop.clone();
@@ -105,7 +105,7 @@ impl Export {
                 ending.run_until_cancelled(send).await;
             }
         };
-        let full = every(
+        let full = run_every(
             "full-spans",
             SPANS_PERIOD,
             SystemClock,
@@ -124,7 +124,7 @@ impl Export {
                 ending.run_until_cancelled(send).await;
             }
         };
-        let metrics = every(
+        let metrics = run_every(
             "metrics-export",
             METRICS_PERIOD,
             SystemClock,
@@ -135,7 +135,7 @@ impl Export {
     }
 
     /// Sends the last spans and metrics, before the process ends.
-    pub(super) async fn end(&self, pages: &EmbeddedPages) {
+    pub(super) async fn send_last(&self, pages: &EmbeddedPages) {
         let send = async {
             self.exporter.send_spans(REQUESTS_MAX).await;
             self.send_metrics(pages).await;
@@ -149,7 +149,7 @@ impl Export {
     }
 
     async fn send_metrics(&self, pages: &EmbeddedPages) {
-        if let Some(points) = pages.points().await {
+        if let Some(points) = pages.collect_points().await {
             let since = Temporality::Since(self.began);
             let now = SystemClock.now();
             self.exporter.send_metrics(&points, since, now).await;
@@ -157,8 +157,11 @@ impl Export {
     }
 }
 
-impl Collector for Blocking {
-    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
+impl Collector for AgentCollector {
+    async fn post_blocking(
+        &self,
+        request: CollectorRequest,
+    ) -> Result<CollectorResponse, UnreachableError> {
         let agent = self.0.clone();
         let post = move || post(&agent, &request);
         spawn_blocking(post).await?

@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 
 use super::error::ServeError;
 use super::settings::ServeSettings;
-use crate::backup::Restored;
+use crate::backup::RestoreNote;
 
 /// Longest look for the newest record of the log.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
@@ -50,12 +50,12 @@ impl RunNote {
     ) -> Result<Self, ServeError> {
         let state = local.state_store();
         let now = SystemClock.now();
-        let read = read(&state).await.map_err(ServeError::RunNote)?;
+        let read = read_former(&state).await.map_err(ServeError::RunNote)?;
         let is_newer = matches!(read, Err(FormatError::Newer(_)));
         let former = read.ok().flatten();
         let known_end = former.as_ref().and_then(|former| former.log_end);
-        let log_end = match newest(&log, known_end).await {
-            Some(None) if known_end.is_some() => newest(&log, None).await,
+        let log_end = match newest_record_time(&log, known_end).await {
+            Some(None) if known_end.is_some() => newest_record_time(&log, None).await,
             found => found,
         };
         let log_end = log_end.unwrap_or(known_end);
@@ -64,7 +64,7 @@ impl RunNote {
             .map_or(now, |former| former.first_started_at);
         let database = local
             .open_files()
-            .and_then(|place| mark(place.engine.path()))
+            .and_then(|place| file_mark(place.engine.path()))
             .or(former.as_ref().map(|former| former.database))
             .unwrap_or(FileMark {
                 inode: 0,
@@ -87,7 +87,8 @@ impl RunNote {
                     look,
                 );
                 let retention = settings.record.retention;
-                let oldest = retention.map(|kept| now.as_millis().saturating_sub(millis(kept)));
+                let oldest =
+                    retention.map(|kept| now.as_millis().saturating_sub(whole_millis(kept)));
                 let oldest = Timestamp::from_millis(oldest.unwrap_or_default());
                 (former.gaps_with(found.clone(), oldest), found)
             }
@@ -114,11 +115,11 @@ impl RunNote {
     /// not run yet: a start that fails would find all of it again, and its note would look like that
     /// of a process that was killed. A note that cannot be written is logged: the server works
     /// without it.
-    pub(super) async fn begin(&self) {
+    pub(super) async fn report_and_write(&self) {
         for gap in &self.found {
-            report(gap, self.restored_from == Some(gap.from));
+            report_gap(gap, self.restored_from == Some(gap.from));
         }
-        self.write(&*self.run.lock().await).await;
+        self.write_note(&*self.run.lock().await).await;
     }
 
     /// The times of which the log may lack records.
@@ -129,10 +130,10 @@ impl RunNote {
     /// Notes how far the log goes, if that has changed.
     pub(super) async fn note_log_end(&self) {
         let mut run = self.run.lock().await;
-        let log_end = newest(&self.log, run.log_end).await.flatten();
+        let log_end = newest_record_time(&self.log, run.log_end).await.flatten();
         if log_end > run.log_end {
             run.log_end = log_end;
-            self.write(&run).await;
+            self.write_note(&run).await;
         }
     }
 
@@ -140,28 +141,28 @@ impl RunNote {
     /// start must not miss their records.
     pub(super) async fn note_deleted(&self) {
         let mut run = self.run.lock().await;
-        if run.log_end.is_none() || newest(&self.log, run.log_end).await != Some(None) {
+        if run.log_end.is_none() || newest_record_time(&self.log, run.log_end).await != Some(None) {
             return;
         }
-        if let Some(log_end) = newest(&self.log, None).await {
+        if let Some(log_end) = newest_record_time(&self.log, None).await {
             run.log_end = log_end;
-            self.write(&run).await;
+            self.write_note(&run).await;
         }
     }
 
     /// Notes an end in order, with the number of delivery messages that were still worked on.
-    pub(super) async fn end(&self, in_flight: u64) {
+    pub(super) async fn note_end(&self, in_flight: u64) {
         let mut run = self.run.lock().await;
-        let log_end = newest(&self.log, run.log_end).await.flatten();
+        let log_end = newest_record_time(&self.log, run.log_end).await.flatten();
         run.log_end = log_end.max(run.log_end);
         run.ended = Some(RunEnd {
             at: SystemClock.now(),
             in_flight,
         });
-        self.write(&run).await;
+        self.write_note(&run).await;
     }
 
-    async fn write(&self, run: &ServeRun) {
+    async fn write_note(&self, run: &ServeRun) {
         if self.is_newer {
             return;
         }
@@ -178,7 +179,9 @@ impl RunNote {
 }
 
 /// The note of the process before, or why it cannot be used.
-async fn read(state: &StateStore) -> Result<Result<Option<ServeRun>, FormatError>, PortError> {
+async fn read_former(
+    state: &StateStore,
+) -> Result<Result<Option<ServeRun>, FormatError>, PortError> {
     let Some(object) = state.get(SERVE_RUN).await? else {
         return Ok(Ok(None));
     };
@@ -193,7 +196,7 @@ async fn read(state: &StateStore) -> Result<Result<Option<ServeRun>, FormatError
 
 /// The time of the newest record in the log of `from` or later; `Some(None)` if there is none, and
 /// `None` if that cannot be known. With a recent `from`, little is read.
-async fn newest(
+async fn newest_record_time(
     log: &DeliveryLog<FileStore>,
     from: Option<Timestamp>,
 ) -> Option<Option<Timestamp>> {
@@ -222,14 +225,14 @@ async fn newest(
 /// The moment of the backup of which a data folder was made, if that is where the process before
 /// ended: one that started later ran on the folder itself.
 fn restored_from(former: Option<&ServeRun>, data_dir: &Path) -> Option<Timestamp> {
-    let moment = Restored::moment_of(data_dir)?;
+    let moment = RestoreNote::moment_of(data_dir)?;
     former
         .is_some_and(|former| former.started_at <= moment)
         .then_some(moment)
 }
 
 /// The mark of a file. `None` if the file cannot be looked at.
-fn mark(path: &Path) -> Option<FileMark> {
+fn file_mark(path: &Path) -> Option<FileMark> {
     let found = fs::metadata(path).ok()?;
     let created = found.created().ok();
     let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
@@ -279,7 +282,7 @@ async fn under_way_max(
     counted.max((in_flight_max * UNBATCHED_EVENTS_PER_MESSAGE_MAX) as u64)
 }
 
-fn report(gap: &LogGap, is_restored: bool) {
+fn report_gap(gap: &LogGap, is_restored: bool) {
     let LogGap {
         from,
         to,
@@ -317,7 +320,7 @@ fn report(gap: &LogGap, is_restored: bool) {
     }
 }
 
-fn millis(length: Duration) -> u64 {
+fn whole_millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -331,13 +334,13 @@ mod tests {
         let original = folder.path().join("a");
         let moved = folder.path().join("b");
         fs::write(&original, "x").unwrap();
-        let before = mark(&original).unwrap();
+        let before = file_mark(&original).unwrap();
         fs::write(&original, "y").unwrap();
         fs::rename(&original, &moved).unwrap();
-        assert!(!is_copy(before, mark(&moved).unwrap()));
+        assert!(!is_copy(before, file_mark(&moved).unwrap()));
         fs::copy(&moved, &original).unwrap();
-        assert!(is_copy(before, mark(&original).unwrap()));
-        assert_eq!(mark(&folder.path().join("none")), None);
+        assert!(is_copy(before, file_mark(&original).unwrap()));
+        assert_eq!(file_mark(&folder.path().join("none")), None);
     }
 
     #[test]

@@ -20,17 +20,17 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{Adapters, Embedded};
-use super::backup::{self, Backups};
-use super::console::{Console, ConsoleAccess};
+use super::adapters::{EmbeddedPorts, SharedAdapters};
+use super::backup::{self, BackupService};
+use super::console::{ConsoleAccess, ServeConsole};
 use super::data_folder::DataFolder;
 use super::error::ServeError;
 use super::former::RunNote;
 use super::log_upkeep::LogUpkeep;
-use super::metrics::{Pages, Series, Standing, Totals};
+use super::metrics::{LookedUpMetrics, MetricSeries, MetricTotals, MetricsPages};
 use super::monitor;
-use super::poller::{Handler, PollSettings, poll};
-use super::schedule::every;
+use super::poller::{PollSettings, QueueHandler, poll};
+use super::schedule::run_every;
 use super::settings::ServeSettings;
 
 /// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before
@@ -80,50 +80,50 @@ const RECORDS: PollSettings = PollSettings {
 const WAKE_PERIOD: Duration = Duration::from_mins(1);
 
 /// The page of metrics over the embedded store.
-pub(super) type EmbeddedPages = Pages<StateStore, LocalQueue<SystemClock>, SystemClock>;
+pub(super) type EmbeddedPages = MetricsPages<StateStore, LocalQueue<SystemClock>, SystemClock>;
 
 /// Every function, wired.
-pub(super) struct Functions {
+pub(super) struct WiredFunctions {
     local: EmbeddedStore<SystemClock>,
-    publish: Arc<Publish<Embedded>>,
-    console: Option<Console>,
-    manage: Arc<Manage<Embedded>>,
-    deliver: Arc<Deliver<Embedded>>,
-    dead_letters: Arc<DeadLetters<Embedded>>,
-    redrive: Arc<DeadLetters<Embedded>>,
-    wake: Arc<Wake<Embedded>>,
-    record: Arc<LogRecorder<Embedded>>,
+    publish: Arc<Publish<EmbeddedPorts>>,
+    console: Option<ServeConsole>,
+    manage: Arc<Manage<EmbeddedPorts>>,
+    deliver: Arc<Deliver<EmbeddedPorts>>,
+    dead_letters: Arc<DeadLetters<EmbeddedPorts>>,
+    redrive: Arc<DeadLetters<EmbeddedPorts>>,
+    wake: Arc<Wake<EmbeddedPorts>>,
+    record: Arc<LogRecorder<EmbeddedPorts>>,
     log_upkeep: LogUpkeep,
-    monitor: monitor::Embedded,
+    monitor: monitor::WiredMonitor,
     data_folder: Arc<DataFolder>,
-    backups: Arc<Backups>,
+    backups: Arc<BackupService>,
 }
 
-impl Functions {
+impl WiredFunctions {
     /// Wires the functions of a server that listens on `address` over an open data folder. Nothing
     /// runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
-        adapters: &Adapters<'_>,
+        adapters: &SharedAdapters<'_>,
         admin_key: &Secret,
         address: SocketAddr,
-        totals: Arc<Totals>,
+        totals: Arc<MetricTotals>,
     ) -> Result<Self, ServeError> {
         let local = adapters.local;
-        let record = Arc::new(adapters.record(settings));
-        let manage = Arc::new(adapters.manage(settings, admin_key, address));
+        let record = Arc::new(adapters.make_record(settings));
+        let manage = Arc::new(adapters.make_manage(settings, admin_key, address));
         let console = settings
             .console
-            .then(|| Console::wire(settings, local, (&manage, admin_key), adapters, totals));
+            .then(|| ServeConsole::wire(settings, local, (&manage, admin_key), adapters, totals));
         Ok(Self {
             local: local.clone(),
-            publish: Arc::new(adapters.publish(settings)),
+            publish: Arc::new(adapters.make_publish(settings)),
             console,
             manage,
-            deliver: Arc::new(adapters.deliver(settings)),
-            dead_letters: Arc::new(adapters.dead_letters(settings, QueueName::DeadLetters)),
-            redrive: Arc::new(adapters.dead_letters(settings, QueueName::Redrive)),
-            wake: Arc::new(adapters.wake(settings)),
+            deliver: Arc::new(adapters.make_deliver(settings)),
+            dead_letters: Arc::new(adapters.make_dead_letters(settings, QueueName::DeadLetters)),
+            redrive: Arc::new(adapters.make_dead_letters(settings, QueueName::Redrive)),
+            wake: Arc::new(adapters.make_wake(settings)),
             log_upkeep: LogUpkeep::new(&record, settings),
             record,
             monitor: monitor::wire(settings, local, adapters)?,
@@ -150,14 +150,14 @@ impl Functions {
     }
 
     /// deliver, to count what it has under way.
-    pub(super) fn deliver(&self) -> Arc<Deliver<Embedded>> {
+    pub(super) fn deliver(&self) -> Arc<Deliver<EmbeddedPorts>> {
         Arc::clone(&self.deliver)
     }
 
     /// The page of metrics.
-    pub(super) fn metrics(&self, series: Series) -> EmbeddedPages {
+    pub(super) fn metrics_pages(&self, series: MetricSeries) -> EmbeddedPages {
         let queue = |name| self.local.queue(name);
-        let standing = Standing {
+        let standing = LookedUpMetrics {
             state: self.local.state_store(),
             deliveries: queue(QueueName::Deliveries),
             given_up: [QueueName::DeadLetters, QueueName::Redrive].map(queue),
@@ -165,7 +165,7 @@ impl Functions {
             links: self.manage.links.clone(),
             clock: SystemClock,
         };
-        Pages::new(series, standing, self.publish.registry.clone())
+        MetricsPages::new(series, standing, self.publish.registry.clone())
     }
 
     /// The files of the data folder.
@@ -236,7 +236,13 @@ impl Functions {
             async move { manage.finish_left(left).await }
         };
         let stop = stop.clone();
-        tasks.spawn(every("manage", FINISH_PERIOD, SystemClock, stop, finish));
+        tasks.spawn(run_every(
+            "manage",
+            FINISH_PERIOD,
+            SystemClock,
+            stop,
+            finish,
+        ));
     }
 
     /// Starts wake. Its first run, too, takes all that a dead process left.
@@ -249,10 +255,10 @@ impl Functions {
             async move { run_wake(&wake, left).await }
         };
         let stop = stop.clone();
-        tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stop, run));
+        tasks.spawn(run_every("wake", WAKE_PERIOD, SystemClock, stop, run));
     }
 
-    fn spawn_poller<H: Handler>(
+    fn spawn_poller<H: QueueHandler>(
         &self,
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
@@ -270,7 +276,7 @@ impl Functions {
     }
 }
 
-async fn run_wake(wake: &Wake<Embedded>, left: LeftWork) {
+async fn run_wake(wake: &Wake<EmbeddedPorts>, left: LeftWork) {
     if let Err(error) = wake.run_over(left).await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(
@@ -280,19 +286,19 @@ async fn run_wake(wake: &Wake<Embedded>, left: LeftWork) {
     }
 }
 
-impl Handler for Deliver<Embedded> {
+impl QueueHandler for Deliver<EmbeddedPorts> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         Deliver::handle(self, batch, deadline).await
     }
 }
 
-impl Handler for LogRecorder<Embedded> {
+impl QueueHandler for LogRecorder<EmbeddedPorts> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         LogRecorder::handle(self, batch, deadline).await
     }
 }
 
-impl Handler for DeadLetters<Embedded> {
+impl QueueHandler for DeadLetters<EmbeddedPorts> {
     async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         DeadLetters::handle(self, batch, deadline).await
     }

@@ -14,39 +14,39 @@ use posthaste_system::SystemClock;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::backfill::Backfill;
-pub use self::ring::Ring;
-pub use self::sampler::Sampler;
-use super::adapters::Adapters;
-use super::metrics::Totals;
-use super::schedule::on_the_clock;
+use self::backfill::HistoryBackfill;
+pub use self::ring::StepRing;
+pub use self::sampler::HistorySampler;
+use super::adapters::SharedAdapters;
+use super::metrics::MetricTotals;
+use super::schedule::run_on_the_clock;
 use super::settings::ServeSettings;
 
-type EmbeddedSampler = Sampler<StateStore, LocalQueue<SystemClock>, SystemClock>;
+type EmbeddedSampler = HistorySampler<StateStore, LocalQueue<SystemClock>, SystemClock>;
 
 /// The history, wired.
-pub(super) struct Embedded {
-    ring: Arc<Ring>,
+pub(super) struct WiredHistory {
+    ring: Arc<StepRing>,
     sampler: Arc<EmbeddedSampler>,
-    backfill: Backfill<FileStore, SystemClock>,
+    backfill: HistoryBackfill<FileStore, SystemClock>,
 }
 
-impl Embedded {
+impl WiredHistory {
     pub(super) fn wire(
         settings: &ServeSettings,
         local: &EmbeddedStore<SystemClock>,
-        adapters: &Adapters<'_>,
-        totals: Arc<Totals>,
+        adapters: &SharedAdapters<'_>,
+        totals: Arc<MetricTotals>,
     ) -> Self {
-        let ring = Arc::new(Ring::default());
-        let sampler = Sampler::new(
+        let ring = Arc::new(StepRing::default());
+        let sampler = HistorySampler::new(
             Arc::clone(&ring),
             totals,
             (local.state_store(), local.queue(QueueName::Deliveries)),
             adapters.links.clone(),
             SystemClock,
         );
-        let backfill = Backfill {
+        let backfill = HistoryBackfill {
             ring: Arc::clone(&ring),
             log: adapters.delivery_log.clone(),
             delay: settings.manage.log.delay,
@@ -60,14 +60,14 @@ impl Embedded {
     }
 
     /// The steps, as the console reads them.
-    pub(super) fn steps(&self) -> Arc<Ring> {
+    pub(super) fn steps(&self) -> Arc<StepRing> {
         Arc::clone(&self.ring)
     }
 
     /// Starts the schedule, and fills what is older than now.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let sampler = Arc::clone(&self.sampler);
-        tasks.spawn(on_the_clock(
+        tasks.spawn(run_on_the_clock(
             "history",
             STEP,
             SystemClock,

@@ -45,17 +45,17 @@ use self::body_rest::LentBody;
 use self::client_stream::ClientStream;
 use self::limits::ConnectionLimits;
 use self::parts::{CONSENT_PATH, METRICS_PATH, is_publish};
-use self::places::{Place, Places};
-use self::stalling::Writing;
-use self::tls_stream::Handshake;
+use self::places::{ClientPlace, ClientPlaces};
+use self::stalling::TimedWriteStream;
+use self::tls_stream::ClientHandshake;
 use super::data_folder::{DataFolder, HEALTH, must_be_kept};
-use super::metrics::{Form, PageError, Pages};
+use super::metrics::{MetricsPages, PageError, PageFormat};
 use super::probes::{LIVEZ, ProbeAnswer, READYZ, VERSION, VersionAnswer, is_probe};
 use super::readiness::Readiness;
 use super::tls::ServerTls;
 
-pub use operators::Operators;
-pub use parts::Answers;
+pub use operators::OperatorCheck;
+pub use parts::ServedParts;
 pub use under_way::UnderWay;
 
 /// Longest wait for the head of a client's next request, after its last answer.
@@ -82,22 +82,22 @@ const ELSEWHERE: &str =
 const METRICS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// `GET /metrics`, to be merged with the functions' routes.
-pub fn metrics_route<S, Q, C>(pages: Arc<Pages<S, Q, C>>) -> Router
+pub fn metrics_route<S, Q, C>(pages: Arc<MetricsPages<S, Q, C>>) -> Router
 where
     S: ObjectStore + 'static,
     Q: QueueReceiver + 'static,
     C: Clock,
 {
     let show = move |headers: HeaderMap| async move {
-        let form = Form::accepted(&headers);
+        let form = PageFormat::accepted_by(&headers);
         let of_form = [
             (header::CONTENT_TYPE, form.content_type()),
             (header::VARY, header::ACCEPT.as_str()),
         ];
-        match pages.page(form).await {
+        match pages.current_page(form).await {
             Ok(page) => (of_form, page).into_response(),
-            Err(PageError::Crowded) => answered(metrics_crowded()),
-            Err(PageError::NotRendered) => answered(ApiProblem::new(ProblemKind::Internal)),
+            Err(PageError::Crowded) => problem_response(metrics_crowded()),
+            Err(PageError::NotRendered) => problem_response(ApiProblem::new(ProblemKind::Internal)),
         }
     };
     Router::new().route(METRICS_PATH, get(show).fallback(method_not_allowed))
@@ -125,7 +125,7 @@ fn metrics_crowded() -> ApiProblem {
 async fn method_not_allowed() -> Response<Body> {
     let mut problem = ApiProblem::new(ProblemKind::MethodNotAllowed);
     problem.allow = Some("GET, HEAD");
-    answered(problem)
+    problem_response(problem)
 }
 
 fn never_fails<T>(answered: Result<T, Infallible>) -> T {
@@ -136,17 +136,17 @@ fn is_refusal(response: &Response<Body>) -> bool {
     response.status().is_client_error() || response.status().is_server_error()
 }
 
-fn answered(problem: ApiProblem) -> Response<Body> {
+fn problem_response(problem: ApiProblem) -> Response<Body> {
     problem.into_response().map(Body::from)
 }
 
 /// The layer between the connections and the functions.
 #[derive(Debug)]
-pub struct Front {
+pub struct RequestFront {
     /// The routes of the functions.
     pub router: Router,
     /// Whose requests are answered even if all other places are taken.
-    pub operators: Operators,
+    pub operators: OperatorCheck,
     /// The files in which answers are kept.
     pub data_folder: Arc<DataFolder>,
     /// Answers requests that may take the processor for long.
@@ -161,10 +161,10 @@ pub struct Front {
     pub tls: Option<Arc<ServerTls>>,
 }
 
-impl Front {
+impl RequestFront {
     /// The answer of a function. Those to operators are made by another thread than the workers.
     /// Where the connection ends before, only what changes something goes on to its end.
-    async fn route(&self, request: Request<Body>) -> Response<Body> {
+    async fn route_request(&self, request: Request<Body>) -> Response<Body> {
         let is_quick = is_quick(&request);
         let is_only_read = is_only_read(&request);
         let answer = self.router.clone().oneshot(request);
@@ -172,13 +172,13 @@ impl Front {
             return never_fails(answer.await);
         }
         let answering = self.upkeep.spawn(answer);
-        let _reading = is_only_read.then(|| Reading(answering.abort_handle()));
+        let _reading = is_only_read.then(|| AbortOnDrop(answering.abort_handle()));
         match answering.await {
             Ok(answered) => never_fails(answered),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 // The process is ending.
-                Err(_) => answered(ApiProblem::new(ProblemKind::Unavailable)),
+                Err(_) => problem_response(ApiProblem::new(ProblemKind::Unavailable)),
             },
         }
     }
@@ -186,35 +186,35 @@ impl Front {
     /// Answers a request, if there is a place for it.
     async fn respond(
         &self,
-        place: &Arc<Place>,
-        answers: Answers,
+        place: &Arc<ClientPlace>,
+        answers: ServedParts,
         request: Request<LentBody>,
     ) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let Some(answering) = place.begin(self.operators.sent(&head)) else {
+        let Some(answering) = place.begin_request(self.operators.is_operator_request(&head)) else {
             ::metrics::counter!(TURNED_AWAY_COUNT).increment(1);
-            return answered(head::crowded());
+            return problem_response(head::crowded_problem());
         };
-        let answering = (answering, self.under_way.begin());
-        if let Some(problem) = head::check(&head) {
-            return answered(problem);
+        let answering = (answering, self.under_way.count_request());
+        if let Some(problem) = head::find_problem(&head) {
+            return problem_response(problem);
         }
-        if !answers.has(&head) {
-            return answered(ApiProblem::new(ProblemKind::NotFound).detail(ELSEWHERE));
+        if !answers.serves_request(&head) {
+            return problem_response(ApiProblem::new(ProblemKind::NotFound).detail(ELSEWHERE));
         }
         if head.uri.path() == HEALTH
             && let Some(problem) = self.readiness.problem()
         {
-            return answered(problem);
+            return problem_response(problem);
         }
         if head.uri.path() == READYZ
             && let Some(problem) = self.readiness.problem_for_load_balancers()
         {
-            return answered(problem);
+            return problem_response(problem);
         }
         let must_be_kept = must_be_kept(&head.method, head.uri.path());
         if let Some(problem) = self.data_folder.refuse_if(must_be_kept) {
-            return answered(problem);
+            return problem_response(problem);
         }
         let mut request = Request::from_parts(head, Body::new(body));
         // The audit trail says from where a change came. Publishing is none.
@@ -224,20 +224,20 @@ impl Front {
                 request.extensions_mut().insert(OverTls);
             }
         }
-        let response = self.route(request).await;
+        let response = self.route_request(request).await;
         // What was written meanwhile may be in a file that ends with this process.
         let is_promise = must_be_kept && !is_refusal(&response);
         if let Some(problem) = self.data_folder.refuse_if(is_promise) {
-            return answered(problem);
+            return problem_response(problem);
         }
-        response.map(|body| answering::until_sent(body, answering))
+        response.map(|body| answering::keep_place_until_sent(body, answering))
     }
 }
 
 /// An answer that is not made to its end where this is dropped before.
-struct Reading(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Reading {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -257,22 +257,22 @@ fn is_quick(request: &Request<Body>) -> bool {
 
 /// An address that is listened on.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningAddress {
     /// Where connections come in.
     pub listener: TcpListener,
     /// What is answered there.
-    pub answers: Answers,
+    pub answers: ServedParts,
 }
 
 /// Accepts connections until `stop` is cancelled, then ends each after its current request. All
 /// addresses share the bounds of connections.
 pub async fn serve<C: Clock>(
-    listening: Vec<Listening>,
-    front: Front,
+    listening: Vec<ListeningAddress>,
+    front: RequestFront,
     clock: C,
     stop: CancellationToken,
 ) {
-    let places = Places::new(front.limits.clone());
+    let places = ClientPlaces::new(front.limits.clone());
     let front = Arc::new(front);
     let each = listening
         .into_iter()
@@ -281,16 +281,16 @@ pub async fn serve<C: Clock>(
 }
 
 async fn accept_all<C: Clock>(
-    Listening { listener, answers }: Listening,
-    front: &Arc<Front>,
-    places: &Arc<Places>,
+    ListeningAddress { listener, answers }: ListeningAddress,
+    front: &Arc<RequestFront>,
+    places: &Arc<ClientPlaces>,
     clock: &C,
     stop: &CancellationToken,
 ) {
     let mut connections = JoinSet::new();
     let accept = async || -> std::io::Result<_> {
         let (stream, peer) = listener.accept().await?;
-        Ok((stream, places.take(peer.ip()).await))
+        Ok((stream, places.take_place(peer.ip()).await))
     };
     while let Some(accepted) = stop.run_until_cancelled(accept()).await {
         match accepted {
@@ -298,9 +298,15 @@ async fn accept_all<C: Clock>(
                 let front = Arc::clone(front);
                 let clock = clock.clone();
                 let stop = stop.clone();
-                connections.spawn(connection(stream, place, (front, answers), clock, stop));
+                connections.spawn(serve_connection(
+                    stream,
+                    place,
+                    (front, answers),
+                    clock,
+                    stop,
+                ));
             }
-            Err(error) => rest(&error, places, clock).await,
+            Err(error) => rest_after_error(&error, places, clock).await,
         }
         while let Some(ended) = connections.try_join_next() {
             note_panic(ended);
@@ -315,7 +321,7 @@ async fn accept_all<C: Clock>(
 
 /// Waits before the next try to accept. If file descriptors have run out, a connection that waits
 /// for its client is closed.
-async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
+async fn rest_after_error<C: Clock>(error: &std::io::Error, places: &ClientPlaces, clock: &C) {
     let is_exhausted = matches!(
         Errno::from_io_error(error),
         Some(Errno::MFILE | Errno::NFILE)
@@ -332,10 +338,10 @@ async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
     }
 }
 
-async fn connection<C: Clock>(
+async fn serve_connection<C: Clock>(
     stream: TcpStream,
-    place: Place,
-    (front, answers): (Arc<Front>, Answers),
+    place: ClientPlace,
+    (front, answers): (Arc<RequestFront>, ServedParts),
     clock: C,
     stop: CancellationToken,
 ) {
@@ -345,9 +351,9 @@ async fn connection<C: Clock>(
     }
     let place = Arc::new(place);
     // Outside of the task's budget, which a client that is always ready for more uses up.
-    let cut = tokio::task::coop::unconstrained(place.cut(&clock));
+    let cut = tokio::task::coop::unconstrained(place.wait_for_cut(&clock));
     let mut cut = std::pin::pin!(cut);
-    let answering = |client| Answerer {
+    let answering = |client| ConnectionService {
         front: Arc::clone(&front),
         answers,
         place: Arc::clone(&place),
@@ -357,11 +363,11 @@ async fn connection<C: Clock>(
     let Some(tls) = &front.tls else {
         let stream = ClientStream::new(stream);
         let service = answering(stream.client());
-        let service = service_fn(move |request| service.clone().answer(request));
-        let stream = Writing::new(stream, Arc::clone(&place), clock.clone());
+        let service = service_fn(move |request| service.clone().respond_infallibly(request));
+        let stream = TimedWriteStream::new(stream, Arc::clone(&place), clock.clone());
         return http_1(stream, service, cut, &stop).await;
     };
-    let writing = |stream| Writing::new(stream, Arc::clone(&place), clock.clone());
+    let writing = |stream| TimedWriteStream::new(stream, Arc::clone(&place), clock.clone());
     let handshake = tls_stream::accept(stream, writing, tls.config());
     // The time for the head of the first request includes the handshake.
     let shaken = tokio::select! {
@@ -372,12 +378,12 @@ async fn connection<C: Clock>(
         () = stop.cancelled() => return,
     };
     match shaken {
-        Ok(Handshake::Done(stream)) => {
+        Ok(ClientHandshake::Done(stream)) => {
             let service = answering(stream.client());
-            let service = service_fn(move |request| service.clone().answer(request));
+            let service = service_fn(move |request| service.clone().respond_infallibly(request));
             http_1(stream, service, cut, &stop).await;
         }
-        Ok(Handshake::PlainHttp(stream)) => {
+        Ok(ClientHandshake::PlainHttp(stream)) => {
             let service = service_fn(async |_| Ok(tls_stream::answer_to_plain_http()));
             http_1(stream, service, cut, &stop).await;
         }
@@ -440,17 +446,20 @@ fn log_cut() {
 
 /// The answers to the requests of one connection.
 #[derive(Clone)]
-struct Answerer<C> {
-    front: Arc<Front>,
-    answers: Answers,
-    place: Arc<Place>,
+struct ConnectionService<C> {
+    front: Arc<RequestFront>,
+    answers: ServedParts,
+    place: Arc<ClientPlace>,
     client: Arc<dyn RequestClient>,
     clock: C,
 }
 
-impl<C: Clock> Answerer<C> {
-    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let answer = answer(
+impl<C: Clock> ConnectionService<C> {
+    async fn respond_infallibly(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
+        let answer = respond_and_drain(
             (&self.front, self.answers),
             &self.place,
             &self.clock,
@@ -461,15 +470,15 @@ impl<C: Clock> Answerer<C> {
 }
 
 /// Answers one request, and reads the rest of its body.
-async fn answer<C: Clock>(
-    (front, answers): (&Front, Answers),
-    place: &Arc<Place>,
+async fn respond_and_drain<C: Clock>(
+    (front, answers): (&RequestFront, ServedParts),
+    place: &Arc<ClientPlace>,
     clock: &C,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let asks_first = request.headers().contains_key(header::EXPECT);
     let (head, body) = request.into_parts();
-    let (lent, mut back) = body_rest::lend(body);
+    let (lent, mut back) = body_rest::lend_body(body);
     let mut response = front
         .respond(place, answers, Request::from_parts(head, lent))
         .await;
@@ -478,12 +487,12 @@ async fn answer<C: Clock>(
         return response;
     };
     if !asks_first && !is_refusal(&response) {
-        match unread.past_unasked(clock).await {
+        match unread.read_past_unasked(clock).await {
             Some(more) => unread = more,
             None => return response,
         }
     }
-    body_rest::settle(unread, asks_first, &mut response, clock);
+    body_rest::settle_unread(unread, asks_first, &mut response, clock);
     response
 }
 

@@ -12,7 +12,7 @@ use posthaste_ports::{PortError, QueueCounts, QueueName, QueueReceiver};
 use posthaste_services::pages::list_objects;
 use posthaste_system::SystemClock;
 
-use super::adapters::Embedded;
+use super::adapters::EmbeddedPorts;
 use super::http::UnderWay;
 
 /// Most objects of a kind that are counted. Where there are more, the number is this one.
@@ -21,13 +21,13 @@ const OBJECTS_MAX: usize = 10_000;
 /// The requests that a server has under way.
 #[derive(Clone)]
 pub(super) struct InFlight {
-    pub(super) deliver: Arc<Deliver<Embedded>>,
+    pub(super) deliver: Arc<Deliver<EmbeddedPorts>>,
     pub(super) clients: Arc<UnderWay>,
 }
 
 /// The requests that the end of a server cuts short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CutShort {
+pub(super) struct CutShortRequests {
     /// Requests to endpoints without an answer.
     webhooks: usize,
     /// Requests of clients whose answers are not sent to their end.
@@ -36,8 +36,8 @@ pub(super) struct CutShort {
 
 impl InFlight {
     /// What an end at this moment cuts short.
-    pub(super) fn cut(&self) -> CutShort {
-        CutShort {
+    pub(super) fn cut_short_now(&self) -> CutShortRequests {
+        CutShortRequests {
             webhooks: self.deliver.open_requests(),
             clients: self.clients.count(),
         }
@@ -46,13 +46,13 @@ impl InFlight {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.cut().fmt(f)
+        self.cut_short_now().fmt(f)
     }
 }
 
 /// What a server leaves behind. `None` where it cannot be counted.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct LeftBehind {
     /// The queue of deliveries.
     pub(super) deliveries: Option<QueueCounts>,
     /// Dead letters that are not written yet.
@@ -65,7 +65,7 @@ pub(super) struct Left {
     held_objects: Option<usize>,
 }
 
-impl Left {
+impl LeftBehind {
     /// Counts what there is. Queues are counted in memory.
     pub(super) async fn count(local: &EmbeddedStore<SystemClock>) -> Self {
         let state = local.state_store();
@@ -75,8 +75,8 @@ impl Left {
             deliveries: queue(QueueName::Deliveries).await,
             dead_letters: queue(QueueName::DeadLetters).await.map(all),
             records: queue(QueueName::Records).await.map(all),
-            parked_objects: count(&state, PARKED).await.ok(),
-            held_objects: count(&state, HELD).await.ok(),
+            parked_objects: count_objects(&state, PARKED).await.ok(),
+            held_objects: count_objects(&state, HELD).await.ok(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Left {
     }
 
     /// Says in the log what was cut short, what is left, and how long the drain took.
-    pub(super) fn report(&self, cut: CutShort, took: Duration) {
+    pub(super) fn log_left(&self, cut: CutShortRequests, took: Duration) {
         let counts = self.deliveries.unwrap_or_default();
         tracing::info!(
             waiting = counts.visible + counts.delayed,
@@ -103,7 +103,7 @@ impl Left {
     }
 }
 
-async fn count(state: &StateStore, prefix: &str) -> Result<usize, PortError> {
+async fn count_objects(state: &StateStore, prefix: &str) -> Result<usize, PortError> {
     list_objects(state, prefix, None)
         .take(OBJECTS_MAX)
         .try_fold(0, |count, _| async move { Ok(count + 1) })

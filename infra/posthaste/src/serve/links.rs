@@ -8,21 +8,21 @@ use posthaste_core::circuit::HealthSettings;
 
 use crate::commands::read_input;
 use crate::error::CommandError;
-use crate::yaml::{Mistakes, parse, refused};
+use crate::yaml::{FileMistakes, parse, rule_violation};
 
 /// The settings of the file, over the defaults.
-pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> {
+pub(super) fn read_settings(file: Option<&Path>) -> Result<HealthSettings, CommandError> {
     match file {
-        Some(path) => Ok(check(path, &read_input(path)?)?),
+        Some(path) => Ok(parse_settings(path, &read_input(path)?)?),
         None => Ok(HealthSettings::default()),
     }
 }
 
-fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, Mistakes> {
+fn parse_settings(path: &Path, text: &[u8]) -> Result<HealthSettings, FileMistakes> {
     // An empty file changes nothing.
     let written: LinkSettings = parse(path, text)?;
     let applied = written.to_health_settings();
-    applied.map_err(|error| refused(path, text, Some(error.member()), &error))
+    applied.map_err(|error| rule_violation(path, text, Some(error.member()), &error))
 }
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod tests {
     use std::time::Duration;
 
     fn parse(text: &str) -> Result<HealthSettings, String> {
-        check(Path::new("a.yaml"), text.as_bytes()).map_err(|error| error.to_string())
+        parse_settings(Path::new("a.yaml"), text.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -6,12 +6,12 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::error::ServeError;
-use super::http::{Answers, Listening};
+use super::http::{ListeningAddress, ServedParts};
 use super::settings::ServeSettings;
 
 /// The addresses of a server, bound.
 #[derive(Debug)]
-pub(super) struct Addresses {
+pub(super) struct BoundAddresses {
     /// Where producers and endpoints come in.
     pub(super) public: SocketAddr,
     /// Where the management API is.
@@ -25,15 +25,15 @@ pub(super) struct Addresses {
 /// Binds the addresses of these settings.
 pub(super) async fn bind(
     settings: &ServeSettings,
-) -> Result<(Addresses, Vec<Listening>), ServeError> {
-    let answers = Answers {
+) -> Result<(BoundAddresses, Vec<ListeningAddress>), ServeError> {
+    let answers = ServedParts {
         public: true,
         management: settings.manage_listen.is_none(),
         metrics: settings.metrics_listen.is_none(),
     };
     let mut listening = Vec::new();
     let public = bind_one(("--listen", settings.listen), answers, &mut listening).await?;
-    let mut addresses = Addresses {
+    let mut addresses = BoundAddresses {
         public,
         management: public,
         metrics: public,
@@ -41,7 +41,7 @@ pub(super) async fn bind(
     };
     if let Some(address) = settings.manage_listen {
         // Commands publish where they manage.
-        let answers = Answers {
+        let answers = ServedParts {
             management: true,
             ..answers
         };
@@ -50,7 +50,7 @@ pub(super) async fn bind(
         addresses.metrics = addresses.management;
     }
     if let Some(address) = settings.metrics_listen {
-        let answers = Answers {
+        let answers = ServedParts {
             public: false,
             management: false,
             metrics: true,
@@ -63,8 +63,8 @@ pub(super) async fn bind(
 
 async fn bind_one(
     (option, address): (&'static str, SocketAddr),
-    answers: Answers,
-    listening: &mut Vec<Listening>,
+    answers: ServedParts,
+    listening: &mut Vec<ListeningAddress>,
 ) -> Result<SocketAddr, ServeError> {
     let failed = |source| ServeError::Listen {
         option,
@@ -73,13 +73,13 @@ async fn bind_one(
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    listening.push(Listening { listener, answers });
+    listening.push(ListeningAddress { listener, answers });
     Ok(bound)
 }
 
-impl Addresses {
+impl BoundAddresses {
     /// The URL of one of them.
-    pub(super) fn url(&self, address: SocketAddr) -> String {
+    pub(super) fn url_for(&self, address: SocketAddr) -> String {
         let scheme = if self.has_tls { "https" } else { "http" };
         format!("{scheme}://{address}")
     }
@@ -110,11 +110,11 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Failure;
+    use crate::error::CommandFailure;
 
     const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-    async fn bound(settings: ServeSettings) -> (Addresses, Vec<Answers>) {
+    async fn bound(settings: ServeSettings) -> (BoundAddresses, Vec<ServedParts>) {
         let (addresses, listening) = bind(&settings).await.unwrap();
         let answers = listening.iter().map(|it| it.answers).collect();
         (addresses, answers)
@@ -131,17 +131,17 @@ mod tests {
 
     #[tokio::test]
     async fn each_address_answers_what_no_other_does() {
-        let answers = |public, management, metrics| Answers {
+        let answers = |public, management, metrics| ServedParts {
             public,
             management,
             metrics,
         };
         let (all, found) = bound(settings(false, false)).await;
-        assert_eq!(found, [Answers::ALL]);
+        assert_eq!(found, [ServedParts::ALL]);
         assert_eq!((all.management, all.metrics), (all.public, all.public));
 
         let (two, found) = bound(settings(true, false)).await;
-        assert_eq!(found, [answers(true, false, true), Answers::ALL]);
+        assert_eq!(found, [answers(true, false, true), ServedParts::ALL]);
         assert!(two.management != two.public && two.metrics == two.management);
 
         let (three, found) = bound(settings(true, true)).await;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn keys_in_clear_text_are_told_of_where_others_may_read_them() {
-        let addresses = |public: &str, management: &str| Addresses {
+        let addresses = |public: &str, management: &str| BoundAddresses {
             public: public.parse().unwrap(),
             management: management.parse().unwrap(),
             metrics: "0.0.0.0:3".parse().unwrap(),
@@ -184,12 +184,12 @@ mod tests {
         let safe = "https://a.example";
         check("0.0.0.0:1", "0.0.0.0:1", Some(plain), &["0.0.0.0:1"]);
         check("0.0.0.0:1", "0.0.0.0:1", Some(safe), &[]);
-        let with_tls = Addresses {
+        let with_tls = BoundAddresses {
             has_tls: true,
             ..addresses("0.0.0.0:1", "[::]:2")
         };
         assert_eq!(with_tls.in_clear_text(None), []);
-        let url = with_tls.url(with_tls.management);
+        let url = with_tls.url_for(with_tls.management);
         assert_eq!(url, "https://[::]:2");
     }
 

@@ -19,7 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::terminal::{Shown, Stream, log_stream};
+use crate::terminal::{StandardStream, TerminalText, log_stream};
 
 /// Longest wait for the last lines to be read, at the end of the process.
 const LAST_LINES_WAIT: Duration = Duration::from_secs(1);
@@ -36,14 +36,14 @@ pub fn flush() {
 
 /// Says something on standard error behind all lines of the log, and without waiting for a reader
 /// for ever.
-pub fn say(shown: &Shown) {
+pub fn print_line(shown: &TerminalText) {
     match LOG.get() {
         Some(log) => {
             log.write_line(shown.as_str());
             flush();
         }
         // With standard error closed, nobody reads it.
-        None => drop(Stream::Error.write_line(shown)),
+        None => drop(StandardStream::Error.write_line(shown)),
     }
 }
 
@@ -53,7 +53,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     let filter: Targets = filter.parse().unwrap_or_default();
     // Without a level of its own, the subscriber would look at every event of every target first.
     let max_level = Layer::<Registry>::max_level_hint(&filter).unwrap_or(LevelFilter::TRACE);
-    let is_terminal = Stream::Error.is_terminal();
+    let is_terminal = StandardStream::Error.is_terminal();
     let format = format.unwrap_or(if is_terminal {
         LogFormat::Pretty
     } else {
@@ -61,7 +61,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     });
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(max_level)
-        .with_writer(writer())
+        .with_writer(line_writer())
         // Otherwise a line about a failed write to standard error would be written to standard
         // error, which panics.
         .log_internal_errors(false);
@@ -87,7 +87,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
 }
 
 /// The writer of lines. Where there is no thread for it, each line is written by who logs it.
-fn writer() -> BoxMakeWriter {
+fn line_writer() -> BoxMakeWriter {
     match BackgroundLog::start(log_stream()) {
         Ok(log) => BoxMakeWriter::new(LOG.get_or_init(|| log).clone()),
         Err(_) => BoxMakeWriter::new(|| LossyWriter(log_stream())),

@@ -15,9 +15,9 @@ use posthaste_system::probe::disk_usage;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::Embedded;
+use super::adapters::EmbeddedPorts;
 use super::former::RunNote;
-use super::schedule::every;
+use super::schedule::run_every;
 use super::settings::ServeSettings;
 
 /// Time between two merges. At most three files a second are written, so that an hour never has
@@ -29,14 +29,14 @@ const END_PERIOD: Duration = Duration::from_mins(1);
 
 /// record on its schedules, and the disk of the log.
 pub(super) struct LogUpkeep {
-    record: Arc<LogRecorder<Embedded>>,
+    record: Arc<LogRecorder<EmbeddedPorts>>,
     data_dir: PathBuf,
     pressure: PressureSettings,
     size_max: Option<DiskShare>,
 }
 
 impl LogUpkeep {
-    pub(super) fn new(record: &Arc<LogRecorder<Embedded>>, settings: &ServeSettings) -> Self {
+    pub(super) fn new(record: &Arc<LogRecorder<EmbeddedPorts>>, settings: &ServeSettings) -> Self {
         let pressure = settings.monitor.pressure.clone();
         let data_dir = settings.data_dir.clone();
         let size_max = settings.record.size_max;
@@ -59,7 +59,7 @@ impl LogUpkeep {
         let data_dir = self.data_dir.clone();
         let size_max = self.size_max;
         let refused = Arc::new(LogTally::default());
-        tasks.spawn(every(
+        tasks.spawn(run_every(
             "log-merge",
             MERGE_PERIOD,
             SystemClock,
@@ -71,7 +71,7 @@ impl LogUpkeep {
                     disk_usage(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
                 async move {
                     if has_room {
-                        merge(&record).await;
+                        merge_log(&record).await;
                     } else {
                         report_no_room(&refused);
                     }
@@ -82,7 +82,7 @@ impl LogUpkeep {
         let data_dir = self.data_dir.clone();
         let pressure = self.pressure.clone();
         let note = Arc::clone(note);
-        tasks.spawn(every(
+        tasks.spawn(run_every(
             "log-end",
             END_PERIOD,
             SystemClock,
@@ -91,7 +91,7 @@ impl LogUpkeep {
                 let record = Arc::clone(&record);
                 let note = Arc::clone(&note);
                 let disk = log_disk(&data_dir, &pressure);
-                async move { end(&record, &note, disk).await }
+                async move { delete_old_files(&record, &note, disk).await }
             },
         ));
         let record = Arc::clone(&self.record);
@@ -118,14 +118,18 @@ fn report_no_room(refused: &LogTally) {
     }
 }
 
-async fn merge(record: &LogRecorder<Embedded>) {
+async fn merge_log(record: &LogRecorder<EmbeddedPorts>) {
     if let Err(error) = record.merge().await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, "delivery log not merged, the next run goes on");
     }
 }
 
-async fn end(record: &LogRecorder<Embedded>, note: &RunNote, disk: Option<LogDisk>) {
+async fn delete_old_files(
+    record: &LogRecorder<EmbeddedPorts>,
+    note: &RunNote,
+    disk: Option<LogDisk>,
+) {
     match record.delete_ended_files(disk).await {
         Ok(ended) if ended.old + ended.over > 0 => note.note_deleted().await,
         Ok(_) => {}

@@ -20,27 +20,27 @@ use posthaste_system::probe::disk_usage;
 use rustix::process::{Resource, getrlimit};
 use tokio::task::spawn_blocking;
 
-use super::machine_clock::ShownTime;
+use super::machine_clock::ClockFloor;
 use super::settings::ServeSettings;
 
 /// The folder in which Linux shows the open files of a process.
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// The machine of a server.
-pub(super) struct Machine {
+pub(super) struct MachineExaminer {
     data_dir: PathBuf,
     pressure: PressureSettings,
     requests_max: usize,
     connections_max: usize,
-    shown_time: ShownTime,
+    shown_time: ClockFloor,
     webhooks: HyperWebhookClient<SystemClock>,
 }
 
-impl Machine {
+impl MachineExaminer {
     /// The machine of a server with these settings, whose deliveries go out by `webhooks`.
     pub(super) fn new(
         settings: &ServeSettings,
-        shown_time: ShownTime,
+        shown_time: ClockFloor,
         webhooks: HyperWebhookClient<SystemClock>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -53,7 +53,7 @@ impl Machine {
         })
     }
 
-    fn disk(&self) -> PendingCheck {
+    fn check_disk(&self) -> PendingCheck {
         let folder = self.data_dir.clone();
         let pressure = self.pressure.clone();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -66,10 +66,10 @@ impl Machine {
                 disk_check(&of, usage, calm)
             }
         };
-        blocking("disk", of, look)
+        blocking_check("disk", of, look)
     }
 
-    fn open_files(&self) -> PendingCheck {
+    fn check_open_files(&self) -> PendingCheck {
         let of = format!("process {}", std::process::id());
         let requests_max = self.requests_max;
         let connections_max = self.connections_max;
@@ -87,12 +87,12 @@ impl Machine {
                 open_files_check(&of, &files)
             }
         };
-        blocking("open-files", of, look)
+        blocking_check("open-files", of, look)
     }
 }
 
 /// A check on a thread of its own: a mount that hangs holds it up, and nothing else.
-fn blocking(
+fn blocking_check(
     name: &'static str,
     of: String,
     look: impl FnOnce() -> CheckView + Send + 'static,
@@ -107,9 +107,9 @@ fn blocking(
     PendingCheck { name, of, look }
 }
 
-impl InstallationExaminer for Machine {
+impl InstallationExaminer for MachineExaminer {
     fn checks(&self) -> Vec<PendingCheck> {
-        vec![self.disk(), self.open_files()]
+        vec![self.check_disk(), self.check_open_files()]
     }
 
     fn clock_at_least(&self) -> Option<Timestamp> {
@@ -126,7 +126,7 @@ impl InstallationExaminer for Machine {
     }
 }
 
-impl fmt::Debug for Machine {
+impl fmt::Debug for MachineExaminer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Machine")
             .field("data_dir", &self.data_dir)
@@ -147,8 +147,8 @@ mod tests {
             ..ServeSettings::default()
         };
         let webhooks = HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap();
-        let shown_time = ShownTime::begin(&SystemClock, None);
-        let machine = Machine::new(&settings, shown_time, webhooks);
+        let shown_time = ClockFloor::begin(&SystemClock, None);
+        let machine = MachineExaminer::new(&settings, shown_time, webhooks);
         let mut checks = Vec::new();
         for check in machine.checks() {
             let name = check.name;

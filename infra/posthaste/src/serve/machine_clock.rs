@@ -13,7 +13,7 @@ const BEHIND_MAX: Duration = Duration::from_mins(5);
 
 /// A fault of the clock.
 #[derive(Debug, PartialEq, Eq)]
-enum Fault {
+enum ClockFault {
     /// It shows a time before this program was made.
     BeforeRelease,
     /// It shows a time before the one at which this was written into the data folder.
@@ -23,14 +23,14 @@ enum Fault {
 /// Times that have been: the start of the process, carried on by the clock that nobody can set, the
 /// newest of the data folder, and the release.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ShownTime {
+pub(super) struct ClockFloor {
     started_at: Timestamp,
     /// The reading of that clock at the start.
     started: Duration,
     written_until: Timestamp,
 }
 
-impl ShownTime {
+impl ClockFloor {
     /// It begins now. `written_until` is the newest time at which something was written that the
     /// data folder holds.
     pub(super) fn begin(clock: &impl Clock, written_until: Option<Timestamp>) -> Self {
@@ -51,13 +51,13 @@ impl ShownTime {
 /// Says in the log that the clock is wrong, or was wrong before. `written_until` is the newest time
 /// at which something was written that the data folder holds.
 pub(super) fn warn_if_wrong(now: Timestamp, written_until: Option<Timestamp>) {
-    match fault(now, written_until) {
-        Some(Fault::BeforeRelease) => tracing::warn!(
+    match find_fault(now, written_until) {
+        Some(ClockFault::BeforeRelease) => tracing::warn!(
             clock = now.to_event_grid(),
             released = RELEASED.to_event_grid(),
             "the clock of this machine shows a time before this release, so it is wrong: signatures and certificates fail"
         ),
-        Some(Fault::BehindData(newest)) => tracing::warn!(
+        Some(ClockFault::BehindData(newest)) => tracing::warn!(
             clock = now.to_event_grid(),
             newest = newest.to_event_grid(),
             "the clock of this machine is behind what the data folder holds: it is wrong now, or was when that was written"
@@ -66,12 +66,12 @@ pub(super) fn warn_if_wrong(now: Timestamp, written_until: Option<Timestamp>) {
     }
 }
 
-fn fault(now: Timestamp, written_until: Option<Timestamp>) -> Option<Fault> {
+fn find_fault(now: Timestamp, written_until: Option<Timestamp>) -> Option<ClockFault> {
     if now < RELEASED {
-        return Some(Fault::BeforeRelease);
+        return Some(ClockFault::BeforeRelease);
     }
     let newest = written_until?;
-    (newest.since(now) > BEHIND_MAX).then_some(Fault::BehindData(newest))
+    (newest.since(now) > BEHIND_MAX).then_some(ClockFault::BehindData(newest))
 }
 
 #[cfg(test)]
@@ -84,15 +84,18 @@ mod tests {
     #[test]
     fn a_clock_before_the_release_or_behind_the_data_is_wrong() {
         let now = RELEASED + Duration::from_hours(1);
-        assert_eq!(fault(now, None), None);
-        assert_eq!(fault(now, Some(RELEASED)), None);
-        assert_eq!(fault(now, Some(now + BEHIND_MAX)), None);
+        assert_eq!(find_fault(now, None), None);
+        assert_eq!(find_fault(now, Some(RELEASED)), None);
+        assert_eq!(find_fault(now, Some(now + BEHIND_MAX)), None);
         let beyond = now + BEHIND_MAX + Duration::from_millis(1);
-        assert_eq!(fault(now, Some(beyond)), Some(Fault::BehindData(beyond)));
-        assert_eq!(fault(RELEASED, None), None);
         assert_eq!(
-            fault(Timestamp::EPOCH, Some(now)),
-            Some(Fault::BeforeRelease)
+            find_fault(now, Some(beyond)),
+            Some(ClockFault::BehindData(beyond))
+        );
+        assert_eq!(find_fault(RELEASED, None), None);
+        assert_eq!(
+            find_fault(Timestamp::EPOCH, Some(now)),
+            Some(ClockFault::BeforeRelease)
         );
     }
 
@@ -110,7 +113,7 @@ mod tests {
         ];
         for (now, written_until, at_first, in_a_minute) in cases {
             let clock = ManualClock::new(now);
-            let shown = ShownTime::begin(&clock, written_until);
+            let shown = ClockFloor::begin(&clock, written_until);
             assert_eq!(shown.now_at_least(&clock), at_first);
             clock.advance(minute);
             clock.set_back(Duration::from_mins(10));

@@ -8,7 +8,10 @@ use posthaste_system::SystemClock;
 use tokio::task::spawn_blocking;
 
 /// Trims the caches if the state asks for it.
-pub(super) async fn relieve(reliever: &Arc<MemoryReliever<SystemClock>>, state: &PressureState) {
+pub(super) async fn trim_caches(
+    reliever: &Arc<MemoryReliever<SystemClock>>,
+    state: &PressureState,
+) {
     let due = reliever.take_due_relief(state);
     if !due.is_any() {
         return;

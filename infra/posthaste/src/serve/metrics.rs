@@ -16,22 +16,22 @@ mod totals;
 use std::sync::OnceLock;
 
 pub use by::SeriesBy;
-pub use form::Form;
-pub use page::{PageError, Pages};
-pub use series::Series;
-pub use standing::Standing;
-pub use totals::{Totaled, Totals};
+pub use form::PageFormat;
+pub use page::{MetricsPages, PageError};
+pub use series::MetricSeries;
+pub use standing::LookedUpMetrics;
+pub use totals::{MetricTotals, TotalsSnapshot};
 
 /// One recorder per process, whatever runs in it.
-static SERIES: OnceLock<Series> = OnceLock::new();
+static SERIES: OnceLock<MetricSeries> = OnceLock::new();
 
 /// Installs the recorder, the first time, and returns its series. A process that runs several
 /// servers, as tests do, has those of the first.
-pub fn install(by: SeriesBy) -> Series {
+pub fn install_recorder(by: SeriesBy) -> MetricSeries {
     if let Some(series) = SERIES.get() {
         return series.clone();
     }
-    let series = Series::new(by);
+    let series = MetricSeries::new(by);
     if metrics::set_global_recorder(series.clone()).is_ok() {
         return SERIES.get_or_init(|| series).clone();
     }

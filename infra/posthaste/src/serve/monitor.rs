@@ -16,18 +16,18 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use super::adapters::{self, Adapters};
+use super::adapters::{self, SharedAdapters};
 use super::error::ServeError;
-use super::memory_pressure::relieve;
-use super::schedule::every;
+use super::memory_pressure::trim_caches;
+use super::schedule::run_every;
 use super::settings::ServeSettings;
 
 /// Version buckets and batch points of the embedded store.
-type Gauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
-type EmbeddedMonitor = Monitor<adapters::Embedded, LocalProbe<Gauges>, DrainMeter>;
+type StoreGauges = Box<dyn Fn() -> (u64, u64) + Send + Sync>;
+type EmbeddedMonitor = Monitor<adapters::EmbeddedPorts, LocalProbe<StoreGauges>, DrainMeter>;
 
 /// The monitor, wired.
-pub(super) struct Embedded {
+pub(super) struct WiredMonitor {
     monitor: Arc<Mutex<EmbeddedMonitor>>,
     reliever: Arc<MemoryReliever<SystemClock>>,
     interval: Duration,
@@ -37,8 +37,8 @@ pub(super) struct Embedded {
 pub(super) fn wire(
     settings: &ServeSettings,
     local: &EmbeddedStore<SystemClock>,
-    adapters: &Adapters<'_>,
-) -> Result<Embedded, ServeError> {
+    adapters: &SharedAdapters<'_>,
+) -> Result<WiredMonitor, ServeError> {
     if disk_usage(&settings.data_dir).is_none() {
         tracing::warn!(
             path = %settings.data_dir.display(),
@@ -47,7 +47,7 @@ pub(super) fn wire(
         );
     }
     let store = local.clone();
-    let gauges: Gauges = Box::new(move || {
+    let gauges: StoreGauges = Box::new(move || {
         let gauges = store.waiting_calls();
         (gauges.version_buckets, gauges.batch_points)
     });
@@ -66,19 +66,19 @@ pub(super) fn wire(
     let monitor = Monitor::new(ports, settings.monitor.clone())?;
     let interval = monitor.interval();
     let reliever = Arc::new(adapters.reliever());
-    Ok(Embedded {
+    Ok(WiredMonitor {
         monitor: Arc::new(Mutex::new(monitor)),
         reliever,
         interval,
     })
 }
 
-impl Embedded {
+impl WiredMonitor {
     /// Starts the schedule.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let monitor = Arc::clone(&self.monitor);
         let reliever = Arc::clone(&self.reliever);
-        tasks.spawn(every(
+        tasks.spawn(run_every(
             "monitor",
             self.interval,
             SystemClock,
@@ -87,8 +87,8 @@ impl Embedded {
                 let monitor = Arc::clone(&monitor);
                 let reliever = Arc::clone(&reliever);
                 async move {
-                    match sample(monitor).await {
-                        Ok(pressure) => relieve(&reliever, &pressure).await,
+                    match sample_on_thread(monitor).await {
+                        Ok(pressure) => trim_caches(&reliever, &pressure).await,
                         Err(error) => {
                             let error = &error as &dyn std::error::Error;
                             tracing::error!(error, "resources not sampled, the next poll goes on");
@@ -101,7 +101,9 @@ impl Embedded {
 }
 
 /// A poll on a thread of its own: it counts by subscription, and there may be many of them.
-async fn sample(monitor: Arc<Mutex<EmbeddedMonitor>>) -> Result<PressureState, Unsampled> {
+async fn sample_on_thread(
+    monitor: Arc<Mutex<EmbeddedMonitor>>,
+) -> Result<PressureState, SampleError> {
     let runtime = Handle::current();
     let poll = move || runtime.block_on(async { monitor.lock().await.poll_once().await });
     Ok(spawn_blocking(poll).await??)
@@ -109,7 +111,7 @@ async fn sample(monitor: Arc<Mutex<EmbeddedMonitor>>) -> Result<PressureState, U
 
 /// Why a poll did not end well.
 #[derive(Debug, thiserror::Error)]
-enum Unsampled {
+enum SampleError {
     #[error(transparent)]
     Monitor(#[from] MonitorError),
     #[error("the poll panicked")]

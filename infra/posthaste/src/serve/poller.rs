@@ -21,7 +21,7 @@ use posthaste_services::catch_panic::catch_panic;
 use tokio::task::{JoinSet, yield_now};
 use tokio_util::sync::CancellationToken;
 
-use invocations::Invocations;
+use invocations::LoopInvocations;
 
 /// Invocations of one loop that begin without a pause. Once they are under way, the loop lets other
 /// tasks run between one receive and the next. So an endpoint that answers at once has few requests
@@ -43,7 +43,7 @@ const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 const BATCH_BYTES_MAX: usize = 6 << 20;
 
 /// A function behind a queue.
-pub trait Handler: Send + Sync + 'static {
+pub trait QueueHandler: Send + Sync + 'static {
     /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the
     /// messages for which nothing durable was done.
     fn handle(
@@ -81,12 +81,12 @@ pub async fn poll<Q, H, C>(
     stop: CancellationToken,
 ) where
     Q: QueueReceiver + Clone + 'static,
-    H: Handler,
+    H: QueueHandler,
     C: Clock,
 {
     let mut loops = JoinSet::new();
     for _ in 0..settings.loops {
-        let source = Source {
+        let source = PollLoop {
             queue: queue.clone(),
             clock: clock.clone(),
             settings,
@@ -101,38 +101,41 @@ pub async fn poll<Q, H, C>(
 }
 
 #[derive(Debug, Clone)]
-struct Source<Q, C> {
+struct PollLoop<Q, C> {
     queue: Q,
     clock: C,
     settings: PollSettings,
 }
 
-impl<Q, C> Source<Q, C>
+impl<Q, C> PollLoop<Q, C>
 where
     Q: QueueReceiver + Clone + 'static,
     C: Clock,
 {
-    async fn run<H: Handler>(self, handler: Arc<H>, stop: CancellationToken) {
-        let mut under_way = Invocations::default();
+    async fn run<H: QueueHandler>(self, handler: Arc<H>, stop: CancellationToken) {
+        let mut under_way = LoopInvocations::default();
         while !stop.is_cancelled() {
-            under_way.fewer_than(self.settings.invocations_max).await;
+            under_way
+                .wait_for_fewer_than(self.settings.invocations_max)
+                .await;
             if under_way.len() >= UNDER_WAY_AT_ONCE {
                 // Answers that are here are taken first.
-                under_way.beside(yield_now()).await;
+                under_way.drive_beside(yield_now()).await;
             }
-            let batch = under_way.beside(self.gather(&stop)).await;
+            let batch = under_way.drive_beside(self.gather_batch(&stop)).await;
             if !batch.is_empty() {
                 let deadline = self.clock.monotonic() + self.settings.timeout;
                 let source = self.clone();
                 let handler = Arc::clone(&handler);
-                under_way.begin(async move { source.invoke(&*handler, batch, deadline).await });
+                under_way
+                    .begin(async move { source.invoke_handler(&*handler, batch, deadline).await });
             }
         }
-        under_way.fewer_than(1).await;
+        under_way.wait_for_fewer_than(1).await;
     }
 
     /// Receives until the batch is full or its window is over.
-    async fn gather(&self, stop: &CancellationToken) -> Vec<ReceivedMessage> {
+    async fn gather_batch(&self, stop: &CancellationToken) -> Vec<ReceivedMessage> {
         let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
         let over = self.clock.monotonic() + self.settings.window;
         let bytes = |batch: &[ReceivedMessage]| {
@@ -176,7 +179,7 @@ where
     }
 
     /// A panic loses its batch: the messages come back after their visibility timeout.
-    async fn invoke<H: Handler>(
+    async fn invoke_handler<H: QueueHandler>(
         &self,
         handler: &H,
         batch: Vec<ReceivedMessage>,

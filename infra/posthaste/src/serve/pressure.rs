@@ -7,27 +7,27 @@ use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 
 use crate::commands::read_input;
 use crate::error::CommandError;
-use crate::yaml::{Mistakes, parse, refused};
+use crate::yaml::{FileMistakes, parse, rule_violation};
 
 /// The settings of a profile, changed as the file says.
-pub(super) fn read(
+pub(super) fn read_settings(
     profile: PressureSettings,
     file: Option<&Path>,
 ) -> Result<PressureSettings, CommandError> {
     match file {
-        Some(path) => Ok(check(path, &read_input(path)?, profile)?),
+        Some(path) => Ok(parse_settings(path, &read_input(path)?, profile)?),
         None => Ok(profile),
     }
 }
 
-fn check(
+fn parse_settings(
     path: &Path,
     text: &[u8],
     settings: PressureSettings,
-) -> Result<PressureSettings, Mistakes> {
+) -> Result<PressureSettings, FileMistakes> {
     let changes: ExchangeSettings = parse(path, text)?;
     let applied = changes.apply_to(settings);
-    applied.map_err(|error| refused(path, text, error.key(), &error))
+    applied.map_err(|error| rule_violation(path, text, error.key(), &error))
 }
 
 #[cfg(test)]
@@ -55,7 +55,8 @@ mod tests {
 
     fn parse(text: &str) -> Result<PressureSettings, String> {
         let settings = of_profile("scaled");
-        check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| error.to_string())
+        parse_settings(Path::new("a.yaml"), text.as_bytes(), settings)
+            .map_err(|error| error.to_string())
     }
 
     fn refused(text: &str, expected: &str) {
@@ -83,7 +84,8 @@ mod tests {
     fn the_documents_own_sets_can_be_given_as_files() {
         for (profile, page) in PAGES {
             let settings =
-                check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
+                parse_settings(Path::new("page.json"), page.as_bytes(), of_profile(profile))
+                    .unwrap();
             let [normal, medium, high] = if profile == "exchange-2013" {
                 [1750, 2000, 2500]
             } else {

@@ -21,7 +21,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// A server that still has to apply these files.
-    pub(super) fn after(files: &[PathBuf]) -> Self {
+    pub(super) fn until_applied(files: &[PathBuf]) -> Self {
         Self {
             files: Mutex::new(files.to_owned()),
             is_ending: AtomicBool::new(false),
@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn server_is_ready_once_its_files_are_applied() {
         assert!(Readiness::default().problem().is_none());
-        assert!(Readiness::after(&[]).problem().is_none());
-        let readiness = Readiness::after(&["a.yaml".into(), "/etc/x/c.yaml".into()]);
+        assert!(Readiness::until_applied(&[]).problem().is_none());
+        let readiness = Readiness::until_applied(&["a.yaml".into(), "/etc/x/c.yaml".into()]);
         let problem = readiness.problem().unwrap();
         assert_eq!(problem.status.as_u16(), 503);
         let detail = format!("{problem:?}");

@@ -11,16 +11,16 @@ use posthaste_services::timeout;
 use posthaste_settings::{SettingValues, table};
 use posthaste_system::SystemClock;
 
-use super::app::App;
+use super::app::RunningServer;
 use super::error::ServeError;
-use super::left::{InFlight, Left};
+use super::left::{InFlight, LeftBehind};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::{config, descriptors, huge_pages, links, log, pressure};
-use crate::cli::{Global, ServeArgs};
-use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
+use crate::cli::{GlobalOptions, ServeArgs};
+use crate::commands::{ADMIN_KEY_FILE, CheckedFile, check_files};
 use crate::error::CommandError;
-use crate::signals::Signals;
+use crate::signals::SignalListener;
 use crate::threads::server_runtime;
 
 /// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which
@@ -31,42 +31,45 @@ const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
 const COUNT_AT_END_MAX: Duration = Duration::from_secs(1);
 
 /// Serves until a signal comes.
-pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
+pub fn run(global: &GlobalOptions, mut arguments: &ServeArgs) -> Result<(), CommandError> {
     // A typo in a file is found before the data folder is touched.
     let files = check_files(&arguments.get_list(&table::CONFIG))?;
     let profile = arguments.get(&table::PRESSURE_PROFILE).unwrap_or_default();
-    let pressure = pressure::read(
+    let pressure = pressure::read_settings(
         profile,
         arguments.get(&table::PRESSURE_SETTINGS_FILE).as_deref(),
     )?;
-    let links = links::read(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
-    let mut settings = ServeSettings::of(global, arguments, pressure, links)?;
+    let links = links::read_settings(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
+    let mut settings = ServeSettings::from_arguments(global, arguments, pressure, links)?;
     log::start(
         arguments.get(&table::LOG),
         &arguments.get(&table::LOG_FILTER).unwrap_or_default(),
     );
     huge_pages::turn_off();
     let files_max = descriptors::raise_limit();
-    descriptors::divide(settings.connections.requests_max, files_max).bound(&mut settings);
+    descriptors::divide(settings.connections.requests_max, files_max).limit_settings(&mut settings);
     let runtime = server_runtime().map_err(ServeError::Process)?;
-    let ended = runtime.block_on(serve(&settings, files));
+    let ended = runtime.block_on(serve_until_signal(&settings, files));
     runtime.shutdown_timeout(BLOCKING_AT_END_MAX);
     ended?;
     Ok(())
 }
 
-async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
-    let mut signals = Signals::listen_with_hangup().map_err(ServeError::Process)?;
-    let mut app = App::start(settings).await?;
-    let url = app.url();
+async fn serve_until_signal(
+    settings: &ServeSettings,
+    files: Vec<CheckedFile>,
+) -> Result<(), ServeError> {
+    let mut signals = SignalListener::listen_with_hangup().map_err(ServeError::Process)?;
+    let mut app = RunningServer::start(settings).await?;
+    let url = app.publish_url();
     let manage_url = app.manage_url();
     let metrics_url = app.metrics_url();
     tracing::info!(
-        %url, %manage_url, %metrics_url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
+        %url, %manage_url, %metrics_url, data_dir = %absolute_path(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
         "listening on {url}"
     );
     let readiness = Arc::clone(app.readiness());
-    let configured = configure(
+    let configured = apply_then_wait(
         &manage_url,
         app.admin_key().clone(),
         files,
@@ -75,7 +78,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
     let mut configured = std::pin::pin!(configured);
     let mut outcome = tokio::select! {
         failed = configured.as_mut() => Err(failed),
-        failed = app.failed() => Err(failed),
+        failed = app.wait_for_failure() => Err(failed),
         _ = signals.next() => Ok(()),
     };
     readiness.mark_ending();
@@ -91,7 +94,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         tokio::select! {
             () = SystemClock.sleep(delay) => {}
             failed = configured => outcome = Err(failed),
-            failed = app.failed() => outcome = Err(failed),
+            failed = app.wait_for_failure() => outcome = Err(failed),
             code = signals.next() => end_at_once(&local, &in_flight, began, code).await,
         }
     }
@@ -111,11 +114,11 @@ async fn end_at_once(
     began: Duration,
     exit_code: i32,
 ) -> ! {
-    let cut = in_flight.cut();
+    let cut = in_flight.cut_short_now();
     tracing::warn!(exit_code, "ended at once");
-    let left = timeout(&SystemClock, COUNT_AT_END_MAX, Left::count(local)).await;
+    let left = timeout(&SystemClock, COUNT_AT_END_MAX, LeftBehind::count(local)).await;
     if let Some(left) = left {
-        left.report(cut, SystemClock.monotonic().saturating_sub(began));
+        left.log_left(cut, SystemClock.monotonic().saturating_sub(began));
     }
     log::flush();
     std::process::exit(exit_code)
@@ -125,25 +128,25 @@ async fn end_at_once(
 fn admin_key_from(settings: &ServeSettings) -> String {
     match settings.admin_key {
         Some(_) => "--key or POSTHASTE_KEY".to_owned(),
-        None => absolute(&settings.data_dir.join(ADMIN_KEY_FILE))
+        None => absolute_path(&settings.data_dir.join(ADMIN_KEY_FILE))
             .display()
             .to_string(),
     }
 }
 
 /// The path from the root: the folder in which the server was started is not in the log.
-fn absolute(path: &Path) -> PathBuf {
+fn absolute_path(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Applies the files and then waits for ever. Completes only if they cannot be applied.
-async fn configure(
+async fn apply_then_wait(
     url: &str,
     admin_key: Secret,
-    files: Vec<Checked>,
+    files: Vec<CheckedFile>,
     readiness: Arc<Readiness>,
 ) -> ServeError {
-    match config::apply(url, admin_key, files).await {
+    match config::apply_files(url, admin_key, files).await {
         Ok(()) => {
             readiness.mark_ready();
             std::future::pending().await

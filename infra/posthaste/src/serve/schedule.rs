@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// Runs `job` at once and then every `period`, until `stop` is cancelled. A job that takes longer
 /// delays its next run; one that panics is logged and runs again. This completes after the end of
 /// the last run.
-pub async fn every<C, J, F>(
+pub async fn run_every<C, J, F>(
     name: &'static str,
     period: Duration,
     clock: C,
@@ -32,7 +32,7 @@ pub async fn every<C, J, F>(
 /// Runs `job` whenever the clock shows a whole multiple of `period`, until `stop` is cancelled. A
 /// run that takes longer than half of the period leaves the next one out; one that panics is logged
 /// and runs again.
-pub async fn on_the_clock<C, J, F>(
+pub async fn run_on_the_clock<C, J, F>(
     name: &'static str,
     period: Duration,
     clock: C,
@@ -92,7 +92,7 @@ mod tests {
                 );
             }
         };
-        let schedule = tokio::spawn(every(
+        let schedule = tokio::spawn(run_every(
             "test",
             Duration::from_mins(1),
             clock.clone(),
@@ -123,7 +123,7 @@ mod tests {
                 std::future::ready(())
             }
         };
-        let schedule = on_the_clock(
+        let schedule = run_on_the_clock(
             "test",
             Duration::from_secs(10),
             clock.clone(),

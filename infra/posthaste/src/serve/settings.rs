@@ -25,7 +25,7 @@ use super::error::ServeError;
 use super::http::limits::ConnectionLimits;
 use super::metrics::SeriesBy;
 use super::tls::TlsFiles;
-use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
+use crate::cli::{DATA_DIR_DEFAULT, GlobalOptions, ServeArgs};
 use crate::commands::data_dir;
 
 /// The settings of a server.
@@ -124,8 +124,8 @@ impl ServeSettings {
     /// The settings of a command line, with those of back pressure and of links read from their
     /// files. Fails if the bounds of requests to one link contradict each other, or one of the files
     /// of TLS is given without the other.
-    pub fn of(
-        global: &Global,
+    pub fn from_arguments(
+        global: &GlobalOptions,
         mut arguments: &ServeArgs,
         pressure: PressureSettings,
         links: HealthSettings,
@@ -140,9 +140,9 @@ impl ServeSettings {
         let deliver = table::deliver_settings(values, deliver);
         deliver.check_link_bounds()?;
         let certificate = values.get(&table::TLS_CERT);
-        let tls = TlsFiles::given(certificate, values.get(&table::TLS_KEY))?;
+        let tls = TlsFiles::from_options(certificate, values.get(&table::TLS_KEY))?;
         let admin_key = values.get(&table::ADMIN_KEY);
-        let admin_key = admin_key.map_or(Ok(None), |key: Secret| admin_key::given(&key))?;
+        let admin_key = admin_key.map_or(Ok(None), |key: Secret| admin_key::check_given(&key))?;
         let requests_max = values
             .get(&table::CONNECTIONS_MAX)
             .and_then(|max| max.try_into().ok());
@@ -171,7 +171,7 @@ impl ServeSettings {
             record: table::record_settings(values, default.record),
             metrics_by: values
                 .get(&table::METRICS_BY)
-                .and_then(|by| SeriesBy::named(&by))
+                .and_then(|by| SeriesBy::from_name(&by))
                 .unwrap_or(default.metrics_by),
             export: table::export_settings(values),
             connections: ConnectionLimits {
@@ -199,7 +199,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        global: Global,
+        global: GlobalOptions,
         #[command(flatten)]
         serve: ServeArgs,
     }
@@ -209,7 +209,7 @@ mod tests {
             .map_err(|error| error.to_string())?;
         let pressure = PressureSettings::default();
         let links = HealthSettings::default();
-        ServeSettings::of(&line.global, &line.serve, pressure, links)
+        ServeSettings::from_arguments(&line.global, &line.serve, pressure, links)
             .map_err(|error| error.to_string())
     }
 

@@ -20,9 +20,9 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use self::files::{Content, Pair};
-use self::standing::{Standing, shown_end};
-use super::schedule::every;
+use self::files::{CertificatePair, TlsDigest};
+use self::standing::{CertificateStanding, format_end};
+use super::schedule::run_every;
 
 pub use self::files::{HalfGiven, TlsFileFault, TlsFiles, TlsFilesError};
 
@@ -51,24 +51,24 @@ pub enum ServerTlsError {
 #[derive(Debug)]
 pub struct ServerTls {
     files: TlsFiles,
-    state: RwLock<State>,
+    state: RwLock<TlsState>,
 }
 
 /// What is in use, and what the log already says.
 #[derive(Debug)]
-struct State {
+struct TlsState {
     config: Arc<ServerConfig>,
     /// The content of the files that the certificate in use is of.
-    content: Content,
+    content: TlsDigest,
     validity: Option<CertificateTimes>,
     /// What the log says of the certificate in use.
-    told: Standing,
-    refused: Option<Refused>,
+    told: CertificateStanding,
+    refused: Option<TlsRefusal>,
 }
 
 /// A fault of the files while a certificate of before is in use.
 #[derive(Debug)]
-struct Refused {
+struct TlsRefusal {
     message: String,
     is_told: bool,
 }
@@ -77,19 +77,19 @@ impl ServerTls {
     /// Reads the files for the first time. Blocks.
     pub fn open(files: TlsFiles, now: Timestamp) -> Result<Self, ServerTlsError> {
         let texts = files.read()?;
-        let pair = files.pair(&texts)?;
+        let pair = files.parse_pair(&texts)?;
         let path = files.certificate.display().to_string();
-        let certificates = pair.certificates();
+        let certificates = pair.chain_len();
         let validity = certificate_times(pair.certificate());
         tracing::info!(
-            %path, certificates, valid_until = shown_end(validity),
+            %path, certificates, valid_until = format_end(validity),
             "the certificate of --tls-cert was read"
         );
-        let state = State {
-            config: Arc::new(config(pair)?),
-            content: texts.content(),
+        let state = TlsState {
+            config: Arc::new(server_config(pair)?),
+            content: texts.digest(),
             validity,
-            told: Standing::Valid,
+            told: CertificateStanding::Valid,
             refused: None,
         };
         let this = Self {
@@ -119,54 +119,60 @@ impl ServerTls {
             let this = Arc::clone(&this);
             // A mount that hangs holds this look up, and nothing else.
             async move {
-                let looked = spawn_blocking(move || this.look(SystemClock.now())).await;
+                let looked = spawn_blocking(move || this.check_files(SystemClock.now())).await;
                 if let Err(error) = looked {
                     tracing::error!(%error, "the files of --tls-cert and --tls-key were not looked at");
                 }
             }
         };
-        tasks.spawn(every("tls", LOOK_PERIOD, SystemClock, stop.clone(), look));
+        tasks.spawn(run_every(
+            "tls",
+            LOOK_PERIOD,
+            SystemClock,
+            stop.clone(),
+            look,
+        ));
     }
 
     /// Takes what the files hold, if it is new and right. Blocks.
-    pub(super) fn look(&self, now: Timestamp) {
+    pub(super) fn check_files(&self, now: Timestamp) {
         let known = self.state.read().content;
         match self.take_new(known) {
             Ok(()) => self.state.write().refused = None,
-            Err(error) => self.refuse(&error),
+            Err(error) => self.note_refusal(&error),
         }
         self.tell_standing(now);
     }
 
     /// Takes a certificate that is not the known one.
-    fn take_new(&self, known: Content) -> Result<(), ServerTlsError> {
+    fn take_new(&self, known: TlsDigest) -> Result<(), ServerTlsError> {
         let texts = self.files.read()?;
-        if texts.content() == known {
+        if texts.digest() == known {
             return Ok(());
         }
-        let pair = self.files.pair(&texts)?;
-        let certificates = pair.certificates();
+        let pair = self.files.parse_pair(&texts)?;
+        let certificates = pair.chain_len();
         let validity = certificate_times(pair.certificate());
         // Sessions of the certificate of before end with its settings, so that each client sees the
         // new one at its next connection.
-        let config = Arc::new(config(pair)?);
+        let config = Arc::new(server_config(pair)?);
         tracing::info!(
             path = %self.files.certificate.display(),
             certificates,
-            valid_until = shown_end(validity),
+            valid_until = format_end(validity),
             "a new certificate of --tls-cert is in use; open connections go on with the one before"
         );
         let mut state = self.state.write();
         state.config = config;
-        state.content = texts.content();
+        state.content = texts.digest();
         state.validity = validity;
-        state.told = Standing::Valid;
+        state.told = CertificateStanding::Valid;
         Ok(())
     }
 
     /// Says once that the files hold nothing to use. It is said at the second look that finds the
     /// same: between the two files of a renewal, one is of before.
-    fn refuse(&self, error: &ServerTlsError) {
+    fn note_refusal(&self, error: &ServerTlsError) {
         let message = with_causes(error);
         let mut state = self.state.write();
         match &mut state.refused {
@@ -180,7 +186,7 @@ impl ServerTls {
                 }
             }
             refused => {
-                *refused = Some(Refused {
+                *refused = Some(TlsRefusal {
                     message,
                     is_told: false,
                 });
@@ -194,19 +200,19 @@ impl ServerTls {
         let Some(validity) = state.validity else {
             return;
         };
-        let standing = Standing::at(now, &validity);
+        let standing = CertificateStanding::at_time(now, &validity);
         if standing == state.told {
             return;
         }
         state.told = standing;
         let path = self.files.certificate.display();
         match standing {
-            Standing::Valid => {}
-            Standing::Expired => tracing::warn!(
+            CertificateStanding::Valid => {}
+            CertificateStanding::Expired => tracing::warn!(
                 %path, valid_until = validity.until.to_event_grid(),
                 "the certificate of --tls-cert has expired, clients refuse it"
             ),
-            Standing::NotYet => tracing::warn!(
+            CertificateStanding::NotYet => tracing::warn!(
                 %path, valid_from = validity.from.to_event_grid(),
                 "the certificate of --tls-cert is not valid yet, clients refuse it"
             ),
@@ -214,7 +220,7 @@ impl ServerTls {
     }
 }
 
-fn config(pair: Pair) -> Result<ServerConfig, ServerTlsError> {
+fn server_config(pair: CertificatePair) -> Result<ServerConfig, ServerTlsError> {
     let key = CertifiedKey::from(pair);
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?

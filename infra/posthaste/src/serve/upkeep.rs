@@ -8,9 +8,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 /// The thread. What still runs at its end is cut short.
 #[derive(Debug)]
-pub(super) struct Upkeep(Option<Runtime>);
+pub(super) struct UpkeepThread(Option<Runtime>);
 
-impl Upkeep {
+impl UpkeepThread {
     pub(super) fn start() -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -27,7 +27,7 @@ impl Upkeep {
     }
 }
 
-impl Drop for Upkeep {
+impl Drop for UpkeepThread {
     fn drop(&mut self) {
         // A runtime must not wait for its threads where others run.
         if let Some(runtime) = self.0.take() {

@@ -9,7 +9,7 @@ use posthaste_core::model::MISTAKES_MAX;
 use posthaste_yaml::{SettingsCheck, TextMistake, TextPlace, name_mistake, value_mistake};
 use serde::de::DeserializeOwned;
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// A mistake in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub struct FileMistake {
 
 /// Error of files with mistakes: all of them, in the order of the files.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Mistakes(pub Vec<FileMistake>);
+pub struct FileMistakes(pub Vec<FileMistake>);
 
 /// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
-pub fn read(
+pub fn read_file(
     path: &Path,
     text: &[u8],
     check: SettingsCheck<'_, ApplyFile>,
-) -> Result<ApplyFile, Mistakes> {
-    posthaste_yaml::read_file(text, check).map_err(|found| Mistakes::of(path, found))
+) -> Result<ApplyFile, FileMistakes> {
+    posthaste_yaml::read_file(text, check).map_err(|found| FileMistakes::for_file(path, found))
 }
 
 /// Reads the text of a file of topics that `complete` makes whole, as [`read`] does, and returns
@@ -38,17 +38,24 @@ pub fn read_part(
     text: &[u8],
     complete: &dyn Fn(&WrittenValue) -> WrittenValue,
     check: SettingsCheck<'_, ApplyFile>,
-) -> Result<(ApplyFile, WrittenValue), Mistakes> {
-    posthaste_yaml::read_part(text, complete, check).map_err(|found| Mistakes::of(path, found))
+) -> Result<(ApplyFile, WrittenValue), FileMistakes> {
+    posthaste_yaml::read_part(text, complete, check)
+        .map_err(|found| FileMistakes::for_file(path, found))
 }
 
 /// Reads the text of a file of settings, or finds all mistakes in it but those against rules.
-pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, Mistakes> {
-    posthaste_yaml::read_checked(text, &|_| Ok(())).map_err(|found| Mistakes::of(path, found))
+pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileMistakes> {
+    posthaste_yaml::read_checked(text, &|_| Ok(()))
+        .map_err(|found| FileMistakes::for_file(path, found))
 }
 
 /// Error of a file whose `member`, if it is one alone, breaks a rule. The rule names it.
-pub fn refused(path: &Path, text: &[u8], member: Option<&str>, rule: &dyn Error) -> Mistakes {
+pub fn rule_violation(
+    path: &Path,
+    text: &[u8],
+    member: Option<&str>,
+    rule: &dyn Error,
+) -> FileMistakes {
     let place =
         member.and_then(|member| value_mistake(text, member.to_owned(), String::new()).place);
     let mistake = TextMistake {
@@ -56,7 +63,7 @@ pub fn refused(path: &Path, text: &[u8], member: Option<&str>, rule: &dyn Error)
         member: String::new(),
         text: rule.to_string(),
     };
-    Mistakes::of(path, vec![mistake])
+    FileMistakes::for_file(path, vec![mistake])
 }
 
 /// A file, and a place in it: `topics.yaml:3:7`.
@@ -67,8 +74,8 @@ fn with_place(path: &Path, place: Option<TextPlace>) -> String {
     format!("{}{place}", path.display())
 }
 
-impl Mistakes {
-    fn of(path: &Path, found: Vec<TextMistake>) -> Self {
+impl FileMistakes {
+    fn for_file(path: &Path, found: Vec<TextMistake>) -> Self {
         let in_file = |mistake| FileMistake {
             path: path.to_owned(),
             mistake,
@@ -102,7 +109,7 @@ impl fmt::Display for FileMistake {
     }
 }
 
-impl fmt::Display for Mistakes {
+impl fmt::Display for FileMistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_slice() {
             [only] => write!(f, "{only}"),
@@ -121,9 +128,9 @@ impl fmt::Display for Mistakes {
     }
 }
 
-impl Error for Mistakes {}
+impl Error for FileMistakes {}
 
-impl Failure for Mistakes {
+impl CommandFailure for FileMistakes {
     fn exit_code(&self) -> Option<u8> {
         Some(3)
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{failure, run};
 use clap::CommandFactory;
-use posthaste::cli::Cli;
+use posthaste::cli::CommandLine;
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
@@ -36,7 +36,7 @@ fn commands() -> Vec<(Vec<String>, clap::Command)> {
             );
         }
     }
-    let mut root = Cli::command();
+    let mut root = CommandLine::command();
     let mut found = Vec::new();
     root.build();
     collect(&[], &root, &mut found);

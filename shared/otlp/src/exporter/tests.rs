@@ -27,7 +27,10 @@ struct ScriptedCollector {
 }
 
 impl Collector for Arc<ScriptedCollector> {
-    async fn post(&self, request: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
+    async fn post_blocking(
+        &self,
+        request: CollectorRequest,
+    ) -> Result<CollectorResponse, UnreachableError> {
         self.requests.lock().push(request);
         let answer = self.answers.lock().pop_front();
         let body = Bytes::new();
@@ -187,7 +190,10 @@ async fn spans_of_a_request_that_is_cut_off_wait() {
     struct Silent;
 
     impl Collector for Silent {
-        async fn post(&self, _: CollectorRequest) -> Result<CollectorResponse, UnreachableError> {
+        async fn post_blocking(
+            &self,
+            _: CollectorRequest,
+        ) -> Result<CollectorResponse, UnreachableError> {
             std::future::pending().await
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use posthaste::cli::Cli;
+use posthaste::cli::CommandLine;
 
 use crate::target::Target;
 
@@ -20,7 +20,7 @@ fn command_line(bytes: &[u8]) -> String {
     let words = bytes.split(|byte| *byte == b' ');
     let words = words.map(|word| OsString::from_vec(word.to_vec()));
     let arguments = std::iter::once(OsString::from("posthaste")).chain(words);
-    match Cli::read(arguments) {
+    match CommandLine::from_arguments(arguments) {
         Ok(_) => "read".to_owned(),
         Err(error) => {
             let text = error.to_string();

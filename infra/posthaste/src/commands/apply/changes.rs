@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Change of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
+pub enum EntityChange {
     /// The entity is new.
     Created,
     /// The settings or the state are different.
@@ -30,7 +30,7 @@ pub struct AppliedEntity {
     /// The subscription, or nothing for the topic itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscription: Option<String>,
-    pub change: Change,
+    pub change: EntityChange,
     /// The members that differ, where it was there before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberChange>,
@@ -45,11 +45,11 @@ pub struct AppliedEntity {
 
 impl AppliedEntity {
     /// An entity that no file declares.
-    pub(super) fn deleted(topic: &TopicName, subscription: Option<&SubscriptionName>) -> Self {
+    pub(super) fn for_deletion(topic: &TopicName, subscription: Option<&SubscriptionName>) -> Self {
         Self {
             topic: topic.to_string(),
             subscription: subscription.map(ToString::to_string),
-            change: Change::Deleted,
+            change: EntityChange::Deleted,
             members: Vec::new(),
             not_compared: Vec::new(),
             status: None,
@@ -58,7 +58,7 @@ impl AppliedEntity {
 
     /// Whether nothing differs that is shown.
     pub(super) fn is_unchanged(&self) -> bool {
-        self.change == Change::Unchanged
+        self.change == EntityChange::Unchanged
     }
 
     /// Whether nothing differs, and nothing is under way: an endpoint that has yet to consent is
@@ -83,17 +83,17 @@ pub struct NewSecret {
 
 /// The effect of applying files.
 #[derive(Debug, Default)]
-pub struct Applied {
+pub struct ApplyResult {
     /// Every entity the files declare.
     pub entities: Vec<AppliedEntity>,
     /// Keys and secrets that the server has made.
     pub secrets: Vec<NewSecret>,
 }
 
-impl Applied {
+impl ApplyResult {
     /// Adds a topic: what was written, the server's view before (if it was there), and the view
     /// after.
-    pub(super) fn add(
+    pub(super) fn add_topic(
         &mut self,
         name: &TopicName,
         written: &TopicSettings,
@@ -101,7 +101,7 @@ impl Applied {
         after: &Value,
     ) {
         let topic = name.to_string();
-        let (change, members) = compare(before, after, topic_differences);
+        let (change, members) = compare_views(before, after, topic_differences);
         self.entities.push(AppliedEntity {
             topic: topic.clone(),
             subscription: None,
@@ -113,7 +113,7 @@ impl Applied {
         for (subscription, settings) in &written.subscriptions {
             let before = before.and_then(|topic| subscription_of(topic, subscription.as_str()));
             let after = subscription_of(after, subscription.as_str()).unwrap_or(&Value::Null);
-            let (change, members) = compare(before, after, subscription_differences);
+            let (change, members) = compare_views(before, after, subscription_differences);
             self.entities.push(AppliedEntity {
                 topic: topic.clone(),
                 subscription: Some(subscription.to_string()),
@@ -130,13 +130,13 @@ impl Applied {
 
     /// Notes whether the topic's version changed. If it did not, the secrets that cannot be
     /// compared are the same. If it did, and no member shows why, they are the change.
-    pub(super) fn settle(&mut self, name: &TopicName, is_same_version: bool) {
+    pub(super) fn note_version_change(&mut self, name: &TopicName, is_same_version: bool) {
         let of_topic = || {
             self.entities
                 .iter()
                 .filter(|entity| entity.topic == name.as_str())
         };
-        let is_explained = of_topic().any(|entity| entity.change != Change::Unchanged);
+        let is_explained = of_topic().any(|entity| entity.change != EntityChange::Unchanged);
         for entity in self
             .entities
             .iter_mut()
@@ -145,15 +145,16 @@ impl Applied {
             if is_same_version {
                 entity.not_compared.clear();
             } else if !is_explained && !entity.not_compared.is_empty() {
-                entity.change = Change::Changed;
+                entity.change = EntityChange::Changed;
             }
         }
     }
 
     fn add_made_secrets(&mut self, of: &str, written: &SubscriptionSettings, after: &Value) {
         let own = written.signing.secrets.as_deref().unwrap_or_default();
-        let is_new =
-            |secret: &&str| is_clear(secret) && !own.iter().any(|own| own.expose() == *secret);
+        let is_new = |secret: &&str| {
+            is_clear_secret(secret) && !own.iter().any(|own| own.expose() == *secret)
+        };
         for secret in secrets_of(after).filter(is_new) {
             self.add_secret(of, "signing secret", secret);
         }
@@ -179,7 +180,7 @@ impl Applied {
         if let Some(topic) = topic
             && !changes.is_empty()
         {
-            topic.change = Change::Changed;
+            topic.change = EntityChange::Changed;
             topic.members.extend_from_slice(changes);
         }
     }
@@ -194,17 +195,17 @@ impl Applied {
 }
 
 /// The change, and the members that differ. Those of something new are what was written.
-fn compare(
+fn compare_views(
     before: Option<&Value>,
     after: &Value,
     differences: fn(&Value, &Value) -> Vec<MemberChange>,
-) -> (Change, Vec<MemberChange>) {
+) -> (EntityChange, Vec<MemberChange>) {
     let Some(before) = before else {
-        return (Change::Created, Vec::new());
+        return (EntityChange::Created, Vec::new());
     };
     match differences(before, after) {
-        members if members.is_empty() => (Change::Unchanged, members),
-        members => (Change::Changed, members),
+        members if members.is_empty() => (EntityChange::Unchanged, members),
+        members => (EntityChange::Changed, members),
     }
 }
 
@@ -230,7 +231,7 @@ fn not_compared(before: Option<&Value>, written: &SubscriptionSettings) -> Vec<S
 }
 
 /// Whether this is a signing secret, and no mask of one.
-fn is_clear(secret: &str) -> bool {
+fn is_clear_secret(secret: &str) -> bool {
     secret.starts_with("whsec_") || secret.starts_with("whsk_")
 }
 
@@ -260,14 +261,14 @@ mod tests {
         json!({ "inputSchema": "CloudEvents", "subscriptions": { "billing": billing } })
     }
 
-    fn check(after: &Value, expected: Change) {
+    fn check(after: &Value, expected: EntityChange) {
         let written = json!({ "subscriptions": { "billing": {
             "endpoint": { "url": "https://a.example/" }, "signing": { "secrets": ["whsec_b25l"] },
         } } });
-        let mut applied = Applied::default();
+        let mut applied = ApplyResult::default();
         let before = view(&["(masked:0a1b2c3d)"], "Active", "2026-11-21T10:00:00.000Z");
         let name = TopicName::parse("orders").unwrap();
-        applied.add(
+        applied.add_topic(
             &name,
             &serde_json::from_value(written).unwrap(),
             Some(&before),
@@ -280,7 +281,7 @@ mod tests {
             .collect();
         assert_eq!(
             (changes, applied.secrets),
-            (vec![Change::Unchanged, expected], vec![]),
+            (vec![EntityChange::Unchanged, expected], vec![]),
             "{after}"
         );
     }
@@ -290,15 +291,15 @@ mod tests {
         let since = "2026-11-21T10:00:00.000Z";
         check(
             &view(&["(masked:0a1b2c3d)"], "Active", since),
-            Change::Unchanged,
+            EntityChange::Unchanged,
         );
         check(
             &view(&["(masked:4e5f6071)"], "Active", since),
-            Change::Changed,
+            EntityChange::Changed,
         );
         check(
             &view(&["(masked:4e5f6071)", "(masked:0a1b2c3d)"], "Active", since),
-            Change::Changed,
+            EntityChange::Changed,
         );
     }
 
@@ -307,16 +308,16 @@ mod tests {
         let later = "2026-11-21T11:00:00.000Z";
         check(
             &view(&["(masked:0a1b2c3d)"], "Failed", later),
-            Change::Changed,
+            EntityChange::Changed,
         );
         check(
             &view(&["(masked:0a1b2c3d)"], "Active", later),
-            Change::Unchanged,
+            EntityChange::Unchanged,
         );
     }
 
     /// A secret header that is written in clear, by the versions of the topic before and after.
-    fn check_secret_header(is_same_version: bool, expected: Change, not_compared: &[&str]) {
+    fn check_secret_header(is_same_version: bool, expected: EntityChange, not_compared: &[&str]) {
         let headers = |value| json!([{ "name": "X-Key", "value": value, "isSecret": true }]);
         let billing = |value| {
             let billing = json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": headers(value) });
@@ -325,9 +326,9 @@ mod tests {
         let before = billing("(masked)");
         let name = TopicName::parse("orders").unwrap();
         let written = serde_json::from_value(billing("s3cret")).unwrap();
-        let mut applied = Applied::default();
-        applied.add(&name, &written, Some(&before), &before);
-        applied.settle(&name, is_same_version);
+        let mut applied = ApplyResult::default();
+        applied.add_topic(&name, &written, Some(&before), &before);
+        applied.note_version_change(&name, is_same_version);
         let billing = &applied.entities[1];
         assert_eq!(billing.change, expected);
         assert_eq!(billing.not_compared, not_compared);
@@ -335,7 +336,11 @@ mod tests {
 
     #[test]
     fn a_secret_header_is_compared_by_the_version_alone() {
-        check_secret_header(true, Change::Unchanged, &[]);
-        check_secret_header(false, Change::Changed, &["deliveryHeaders[X-Key].value"]);
+        check_secret_header(true, EntityChange::Unchanged, &[]);
+        check_secret_header(
+            false,
+            EntityChange::Changed,
+            &["deliveryHeaders[X-Key].value"],
+        );
     }
 }

@@ -9,25 +9,25 @@ use posthaste_core::api::{ApplyFile, InputMistake, SettingsError, SettingsProble
 use posthaste_core::model::TopicName;
 use serde::Deserialize;
 
-use super::server::{Present, View};
-use crate::commands::patch::{Expected, PatchError, TopicPatch, check_names, completed};
-use crate::commands::session::Session;
+use super::server::{ServerTopics, VersionedTopic};
+use crate::commands::patch::{ExpectedState, PatchError, TopicPatch, check_names, complete_file};
+use crate::commands::session::AdminSession;
 use crate::error::CommandError;
-use crate::yaml::{FileMistake, Mistakes, read, read_part};
+use crate::yaml::{FileMistake, FileMistakes, read_file, read_part};
 
 /// A file that passed every check that can be made without the server.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedFile {
     pub path: PathBuf,
     /// Declared topics.
     pub contents: ApplyFile,
     /// What is named of each of them, where that alone is written.
-    part: Option<Part>,
+    part: Option<FilePatch>,
 }
 
 /// The members that are named, and where.
 #[derive(Debug)]
-struct Part {
+struct FilePatch {
     /// The text, if they are from a file.
     text: Option<Vec<u8>>,
     topics: BTreeMap<TopicName, TopicPatch>,
@@ -35,44 +35,44 @@ struct Part {
 
 /// A topic as it is wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DeclaredTopic<'a> {
     pub(super) name: &'a TopicName,
     /// What is declared. Where a part is named, it has the subscriptions that are.
     pub(super) declared: &'a TopicSettings,
     patch: Option<&'a TopicPatch>,
-    file: &'a Checked,
+    file: &'a CheckedFile,
 }
 
 /// Parses a file and checks every topic in it.
-pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
-    let contents = read(path, text, &check_topics)?;
-    Ok(Checked::whole(path.to_owned(), contents))
+pub(crate) fn check_file(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMistakes> {
+    let contents = read_file(path, text, &check_topics)?;
+    Ok(CheckedFile::with_whole_topics(path.to_owned(), contents))
 }
 
 /// Parses a file of which the members that are named are written. The rules can be checked once the
 /// other members are known.
-pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
-    let (contents, written) = read_part(path, text, &completed, &check_names)?;
+pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMistakes> {
+    let (contents, written) = read_part(path, text, &complete_file, &check_names)?;
     let written = written.member("topics");
     let named = |(name, settings): (&TopicName, &TopicSettings)| {
         let written = written.and_then(|topics| topics.member(name.as_str()));
-        let named = TopicPatch::of(written, settings, Expected::Any);
+        let named = TopicPatch::from_written(written, settings, ExpectedState::Any);
         (name.clone(), named)
     };
     let topics = contents.topics.iter().map(named).collect();
-    Ok(Checked {
+    Ok(CheckedFile {
         path: path.to_owned(),
         contents,
-        part: Some(Part {
+        part: Some(FilePatch {
             text: Some(text.to_owned()),
             topics,
         }),
     })
 }
 
-impl Checked {
+impl CheckedFile {
     /// Whole topics, which passed their check.
-    pub(crate) fn whole(path: PathBuf, contents: ApplyFile) -> Self {
+    pub(crate) fn with_whole_topics(path: PathBuf, contents: ApplyFile) -> Self {
         Self {
             path,
             contents,
@@ -81,7 +81,7 @@ impl Checked {
     }
 
     /// A topic of which the command line names members.
-    pub(crate) fn of_arguments(
+    pub(crate) fn from_arguments(
         name: TopicName,
         settings: TopicSettings,
         patch: TopicPatch,
@@ -92,7 +92,7 @@ impl Checked {
             contents: ApplyFile {
                 topics: BTreeMap::from([(name, settings)]),
             },
-            part: Some(Part { text: None, topics }),
+            part: Some(FilePatch { text: None, topics }),
         }
     }
 
@@ -103,7 +103,7 @@ impl Checked {
 
     /// The mistakes of a topic that is laid over the server's, in this file. The error itself if it
     /// is about no member of a file.
-    fn placed(&self, error: PatchError) -> Result<Vec<FileMistake>, PatchError> {
+    fn locate_mistakes(&self, error: PatchError) -> Result<Vec<FileMistake>, PatchError> {
         let text = self.part.as_ref().and_then(|part| part.text.as_ref());
         match (error, text) {
             (PatchError::Mistakes { topic, mistakes }, Some(text)) => {
@@ -133,11 +133,11 @@ impl Checked {
 }
 
 /// The topics that files declare, in their order.
-pub(super) fn topics(files: &[Checked]) -> impl Iterator<Item = Wanted<'_>> {
+pub(super) fn declared_topics(files: &[CheckedFile]) -> impl Iterator<Item = DeclaredTopic<'_>> {
     files.iter().flat_map(|file| {
         file.contents.topics.iter().map(move |(name, declared)| {
             let part = file.part.as_ref();
-            Wanted {
+            DeclaredTopic {
                 name,
                 declared,
                 patch: part.and_then(|part| part.topics.get(name)),
@@ -147,11 +147,11 @@ pub(super) fn topics(files: &[Checked]) -> impl Iterator<Item = Wanted<'_>> {
     })
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> DeclaredTopic<'a> {
     /// The topic to write where `before` is there.
-    pub(super) fn settings(
+    pub(super) fn resolve_settings(
         &self,
-        before: Option<&View>,
+        before: Option<&VersionedTopic>,
     ) -> Result<Cow<'a, TopicSettings>, PatchError> {
         let Some(patch) = self.patch else {
             return Ok(Cow::Borrowed(self.declared));
@@ -161,27 +161,27 @@ impl<'a> Wanted<'a> {
             topic: self.name.clone(),
             source,
         })?;
-        patch.over(self.name, present.as_ref()).map(Cow::Owned)
+        patch.apply_to(self.name, present.as_ref()).map(Cow::Owned)
     }
 }
 
 /// Checks what is named against what the server has, before anything is written.
 pub(super) fn check_parts(
-    session: &Session,
-    present: &Present,
-    files: &[Checked],
+    session: &AdminSession,
+    present: &ServerTopics,
+    files: &[CheckedFile],
 ) -> Result<(), CommandError> {
     let mut mistakes = Vec::new();
-    for wanted in topics(files).filter(|wanted| wanted.patch.is_some()) {
-        let view = present.view(session, wanted.name)?;
-        if let Err(error) = wanted.settings(view.as_ref()) {
-            mistakes.extend(wanted.file.placed(error)?);
+    for wanted in declared_topics(files).filter(|wanted| wanted.patch.is_some()) {
+        let view = present.read_topic(session, wanted.name)?;
+        if let Err(error) = wanted.resolve_settings(view.as_ref()) {
+            mistakes.extend(wanted.file.locate_mistakes(error)?);
         }
     }
     if mistakes.is_empty() {
         Ok(())
     } else {
-        Err(Mistakes(mistakes).into())
+        Err(FileMistakes(mistakes).into())
     }
 }
 
@@ -205,7 +205,11 @@ fn check_topics(contents: &ApplyFile) -> Result<(), SettingsError> {
 
 /// The topics of `next`, whose text is `text`, that one of `files` declares too. It is unknown
 /// which one is meant.
-pub(super) fn declared_twice(files: &[Checked], next: &Checked, text: &[u8]) -> Vec<FileMistake> {
+pub(super) fn declared_twice(
+    files: &[CheckedFile],
+    next: &CheckedFile,
+    text: &[u8],
+) -> Vec<FileMistake> {
     let twice = |name: &TopicName| {
         let same = |other: &TopicName| other.folded() == name.folded();
         let first = files
@@ -227,7 +231,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        check(Path::new("a.yaml"), text.as_bytes())
+        check_file(Path::new("a.yaml"), text.as_bytes())
             .unwrap_err()
             .to_string()
     }
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn the_sample_topic_of_custom_events_can_be_applied() {
         let text = include_bytes!("../../../../../samples/custom/topic.yaml");
-        let checked = check(Path::new("topic.yaml"), text).unwrap();
+        let checked = check_file(Path::new("topic.yaml"), text).unwrap();
         assert_eq!(
             checked
                 .contents
@@ -337,9 +341,9 @@ topics:
             refusal("topics: { orders: {}, Orders: {} }"),
             "a.yaml:1:19: topics.orders: there is another of this name in another case"
         );
-        let one = check(Path::new("a.yaml"), b"topics: { orders: {} }").unwrap();
-        let other = check(Path::new("b.yaml"), b"topics: { ORDERS: {} }").unwrap();
-        let twice = Mistakes(declared_twice(&[one], &other, b"topics: { ORDERS: {} }"));
+        let one = check_file(Path::new("a.yaml"), b"topics: { orders: {} }").unwrap();
+        let other = check_file(Path::new("b.yaml"), b"topics: { ORDERS: {} }").unwrap();
+        let twice = FileMistakes(declared_twice(&[one], &other, b"topics: { ORDERS: {} }"));
         assert_eq!(
             twice.to_string(),
             "b.yaml:1:11: topics.ORDERS: the topic is declared in a.yaml too"
@@ -358,7 +362,7 @@ topics:
                     {masked} }} }} }} }}"
             );
             assert!(
-                check(Path::new("a.yaml"), text.as_bytes()).is_ok(),
+                check_file(Path::new("a.yaml"), text.as_bytes()).is_ok(),
                 "{masked}"
             );
         }
@@ -376,10 +380,10 @@ topics:
             "topics: {}\n---\ntopics: {}",
         ] {
             assert!(
-                check(Path::new("a.yaml"), bad.as_bytes()).is_err(),
+                check_file(Path::new("a.yaml"), bad.as_bytes()).is_err(),
                 "{bad:?}"
             );
         }
-        assert!(check(Path::new("a.yaml"), b"\xff\xfe\xfa").is_err());
+        assert!(check_file(Path::new("a.yaml"), b"\xff\xfe\xfa").is_err());
     }
 }

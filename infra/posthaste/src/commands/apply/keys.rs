@@ -9,26 +9,29 @@ use serde_json::json;
 use ureq::http::Method;
 
 use crate::client::ClientError;
-use crate::commands::session::Session;
+use crate::commands::session::AdminSession;
 
 /// The keys that a write of the topic, which is there, would change. Keys appear as their masks.
-pub(super) fn changes(
-    session: &Session,
+pub(super) fn pending_changes(
+    session: &AdminSession,
     name: &TopicName,
     written: &TopicSettings,
 ) -> Result<Vec<MemberChange>, ClientError> {
     match &written.keys {
-        Some(keys) => Ok(differences(&of_topic(session, name)?, keys)),
+        Some(keys) => Ok(key_differences(&of_topic(session, name)?, keys)),
         None => Ok(Vec::new()),
     }
 }
 
 /// The keys of a topic.
-pub(super) fn of_topic(session: &Session, name: &TopicName) -> Result<TopicKeysView, ClientError> {
-    session.ask(Method::GET, &["topics", name.as_str(), "keys"])
+pub(super) fn of_topic(
+    session: &AdminSession,
+    name: &TopicName,
+) -> Result<TopicKeysView, ClientError> {
+    session.request_json(Method::GET, &["topics", name.as_str(), "keys"])
 }
 
-fn differences(present: &TopicKeysView, written: &TopicKeySettings) -> Vec<MemberChange> {
+fn key_differences(present: &TopicKeysView, written: &TopicKeySettings) -> Vec<MemberChange> {
     let mask = |key: &SecretText| json!(key.masked_as_one_of_several());
     let changed = written
         .written_keys()
@@ -51,7 +54,7 @@ mod tests {
         let present = json!({ "key1": "one", "key2": "two", "bulkKey1": "three" });
         let present = serde_json::from_value(present).unwrap();
         let written = json!({ "key1": "one", "key2": "other", "internalKey1": "four" });
-        let found = differences(&present, &serde_json::from_value(written).unwrap());
+        let found = key_differences(&present, &serde_json::from_value(written).unwrap());
         let lines: Vec<_> = found.iter().map(ToString::to_string).collect();
         let mask = |key: &str| SecretText::new(key).masked_as_one_of_several();
         let expected = [

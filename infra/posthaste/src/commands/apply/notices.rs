@@ -6,16 +6,18 @@ use std::path::Path;
 use posthaste_core::api::TopicSettings;
 use posthaste_core::model::TopicName;
 
-use super::file::Checked;
+use super::file::CheckedFile;
 
 /// Warnings about notices topics that are neither in the files nor on the server. They may be
 /// created later, so this is no error. Once the server cannot be asked, it is asked no more, and
 /// there is no other warning.
-pub(super) fn warnings<E>(
-    files: &[Checked],
+pub(super) fn missing_topic_warnings<E>(
+    files: &[CheckedFile],
     is_on_server: impl Fn(&TopicName) -> Result<bool, E>,
 ) -> Vec<String> {
-    let declared: BTreeSet<_> = topics(files).map(|(_, name, _)| name.folded()).collect();
+    let declared: BTreeSet<_> = topics_with_paths(files)
+        .map(|(_, name, _)| name.folded())
+        .collect();
     let mut asked = BTreeMap::new();
     let mut has_failed = false;
     let mut is_there = |topic: &TopicName| {
@@ -42,11 +44,13 @@ pub(super) fn warnings<E>(
             path.display()
         ))
     };
-    topics(files).filter_map(warning).collect()
+    topics_with_paths(files).filter_map(warning).collect()
 }
 
 /// Every topic of the files, with its file.
-fn topics(files: &[Checked]) -> impl Iterator<Item = (&Path, &TopicName, &TopicSettings)> {
+fn topics_with_paths(
+    files: &[CheckedFile],
+) -> impl Iterator<Item = (&Path, &TopicName, &TopicSettings)> {
     files.iter().flat_map(|file| {
         file.contents
             .topics
@@ -57,12 +61,12 @@ fn topics(files: &[Checked]) -> impl Iterator<Item = (&Path, &TopicName, &TopicS
 
 #[cfg(test)]
 mod tests {
-    use super::super::check;
+    use super::super::check_file;
     use super::*;
 
     #[test]
     fn a_notices_topic_that_is_nowhere_is_a_warning() {
-        let file = |path: &str, text: &str| check(Path::new(path), text.as_bytes()).unwrap();
+        let file = |path: &str, text: &str| check_file(Path::new(path), text.as_bytes()).unwrap();
         let files = [
             file(
                 "a.yaml",
@@ -74,7 +78,7 @@ mod tests {
             ),
         ];
         let asked = std::cell::RefCell::new(Vec::new());
-        let found = warnings(&files, |topic| {
+        let found = missing_topic_warnings(&files, |topic| {
             asked.borrow_mut().push(topic.to_string());
             Ok::<_, ()>(topic.as_str() == "far")
         });
@@ -94,9 +98,9 @@ mod tests {
     fn after_an_error_the_server_is_asked_no_more() {
         let text =
             "topics: { a: { noticesTopic: x }, b: { noticesTopic: y }, c: { noticesTopic: z } }";
-        let files = [check(Path::new("a.yaml"), text.as_bytes()).unwrap()];
+        let files = [check_file(Path::new("a.yaml"), text.as_bytes()).unwrap()];
         let asked = std::cell::RefCell::new(Vec::new());
-        let found = warnings(&files, |topic| {
+        let found = missing_topic_warnings(&files, |topic| {
             asked.borrow_mut().push(topic.to_string());
             if topic.as_str() == "x" {
                 Ok(false)

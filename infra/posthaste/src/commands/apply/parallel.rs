@@ -9,7 +9,7 @@ use std::thread;
 const AT_ONCE: usize = 4;
 
 /// What came of it.
-pub(super) struct Results<R, E> {
+pub(super) struct ParallelResults<R, E> {
     /// In the order of the items. `None` for one that failed or was not begun.
     pub(super) done: Vec<Option<R>>,
     /// The failure of the first item that failed.
@@ -17,10 +17,10 @@ pub(super) struct Results<R, E> {
 }
 
 /// Does the work of each item. After a failure no other one begins; what is under way ends.
-pub(super) fn each<T: Sync, R: Send, E: Send>(
+pub(super) fn run_each<T: Sync, R: Send, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, E> + Sync,
-) -> Results<R, E> {
+) -> ParallelResults<R, E> {
     let next = AtomicUsize::new(0);
     let has_failed = AtomicBool::new(false);
     let ends = Mutex::new(Vec::with_capacity(items.len()));
@@ -45,7 +45,7 @@ pub(super) fn each<T: Sync, R: Send, E: Send>(
     });
     let mut ends = ends.into_inner().unwrap_or_default();
     ends.sort_by_key(|(place, _)| *place);
-    let mut results = Results {
+    let mut results = ParallelResults {
         done: items.iter().map(|_| None).collect(),
         failure: None,
     };
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<_> = (0..1000).collect();
-        let all = each(&items, |item| Ok::<_, ()>(item * 2));
+        let all = run_each(&items, |item| Ok::<_, ()>(item * 2));
         let done: Vec<_> = all.done.into_iter().flatten().collect();
         assert_eq!(done, (0..1000).map(|item| item * 2).collect::<Vec<_>>());
         assert_eq!(all.failure, None);
@@ -74,11 +74,11 @@ mod tests {
     #[test]
     fn nothing_begins_after_a_failure() {
         let items: Vec<_> = (0..1000).collect();
-        let all = each(&items, |item| if *item == 3 { Err(3) } else { Ok(*item) });
+        let all = run_each(&items, |item| if *item == 3 { Err(3) } else { Ok(*item) });
         assert_eq!(all.failure, Some(3));
         assert_eq!(all.done[3], None);
         assert_eq!(all.done[0], Some(0));
-        let none = each(&[], |(): &()| Err::<(), _>(1));
+        let none = run_each(&[], |(): &()| Err::<(), _>(1));
         assert_eq!((none.done.len(), none.failure), (0, None));
     }
 }

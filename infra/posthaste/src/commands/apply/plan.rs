@@ -10,12 +10,12 @@ use posthaste_system::SystemClock;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::changes::{Applied, AppliedEntity};
-use super::file::Wanted;
+use super::changes::{AppliedEntity, ApplyResult};
+use super::file::DeclaredTopic;
 use super::keys;
-use super::server::Present;
-use crate::commands::session::Session;
-use crate::error::{CommandError, Failure};
+use super::server::ServerTopics;
+use crate::commands::session::AdminSession;
+use crate::error::{CommandError, CommandFailure};
 
 /// Error of a write that the server would refuse.
 #[derive(Debug, thiserror::Error)]
@@ -27,26 +27,26 @@ pub(super) struct WouldRefuse {
     reason: String,
 }
 
-impl Failure for WouldRefuse {
+impl CommandFailure for WouldRefuse {
     fn exit_code(&self) -> Option<u8> {
         Some(3)
     }
 }
 
 /// Adds what putting a topic now would change.
-pub(super) fn add(
-    session: &Session,
-    present: &Present,
-    wanted: Wanted<'_>,
-    planned: &mut Applied,
+pub(super) fn add_planned_topic(
+    session: &AdminSession,
+    present: &ServerTopics,
+    wanted: DeclaredTopic<'_>,
+    planned: &mut ApplyResult,
 ) -> Result<(), CommandError> {
     let name = wanted.name;
-    let view = present.view(session, name)?;
-    let written = &wanted.settings(view.as_ref())?;
-    let present = view.map(|view| view.settings(session)).transpose()?;
+    let view = present.read_topic(session, name)?;
+    let written = &wanted.resolve_settings(view.as_ref())?;
+    let present = view.map(|view| view.shown_settings(session)).transpose()?;
     planned.add_preview(name, written, present.as_ref(), SystemClock.now())?;
     if present.is_some() {
-        planned.add_key_changes(name, &keys::changes(session, name, written)?);
+        planned.add_key_changes(name, &keys::pending_changes(session, name, written)?);
     }
     Ok(())
 }
@@ -66,24 +66,24 @@ pub(super) fn is_as_written(
     if idle_times.any(|time| time.is_some()) {
         return false;
     }
-    is_each(AppliedEntity::is_settled, (name, written, present, now))
+    is_each_entity(AppliedEntity::is_settled, (name, written, present, now))
 }
 
 /// Whether a topic shows what was written, as far as it shows that.
-pub(super) fn shows(
+pub(super) fn is_unchanged_by_write(
     name: &TopicName,
     written: &TopicSettings,
     present: &Value,
     now: Timestamp,
 ) -> bool {
-    is_each(AppliedEntity::is_unchanged, (name, written, present, now))
+    is_each_entity(AppliedEntity::is_unchanged, (name, written, present, now))
 }
 
-fn is_each(
+fn is_each_entity(
     is: fn(&AppliedEntity) -> bool,
     (name, written, present, now): (&TopicName, &TopicSettings, &Value, Timestamp),
 ) -> bool {
-    let mut planned = Applied::default();
+    let mut planned = ApplyResult::default();
     let is_accepted = TopicSettings::deserialize(present).is_ok_and(|present| {
         let added = planned.add_preview(name, written, Some(&present), now);
         added.is_ok()
@@ -91,7 +91,7 @@ fn is_each(
     is_accepted && planned.entities.iter().all(is)
 }
 
-impl Applied {
+impl ApplyResult {
     /// Adds the difference that a write would make to a topic that is shown as `present`.
     fn add_preview(
         &mut self,
@@ -105,7 +105,7 @@ impl Applied {
         let next = next.map_err(|problem| would_refuse(name, problem))?;
         // Both are written by the same types, so that the same value has the same text.
         let before: Option<Value> = present.map(|present| json!(present));
-        self.add(name, written, before.as_ref(), &json!(next));
+        self.add_topic(name, written, before.as_ref(), &json!(next));
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ fn would_refuse(topic: &TopicName, problem: ApiProblem) -> WouldRefuse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::changes::Change;
+    use super::super::changes::EntityChange;
     use super::*;
 
     const NOW: Timestamp = Timestamp::EPOCH;
@@ -135,8 +135,8 @@ mod tests {
     fn planned(
         written: &TopicSettings,
         present: Option<&TopicSettings>,
-    ) -> Result<Applied, WouldRefuse> {
-        let mut planned = Applied::default();
+    ) -> Result<ApplyResult, WouldRefuse> {
+        let mut planned = ApplyResult::default();
         planned.add_preview(&TopicName::parse("orders").unwrap(), written, present, NOW)?;
         Ok(planned)
     }
@@ -171,7 +171,7 @@ mod tests {
     fn what_is_not_there_is_created_and_what_is_left_out_stays() {
         let audit = topic(r#""audit": { "endpoint": { "url": "https://b.example/" } }"#);
         let shown = topic("").to_view(&TopicName::parse("Orders").unwrap(), NOW);
-        let changes = |planned: Applied| {
+        let changes = |planned: ApplyResult| {
             planned
                 .entities
                 .iter()
@@ -184,9 +184,15 @@ mod tests {
             [],
             "a secret is made by the server alone"
         );
-        assert_eq!(changes(planned_new), [Change::Created, Change::Created]);
+        assert_eq!(
+            changes(planned_new),
+            [EntityChange::Created, EntityChange::Created]
+        );
         let planned = planned(&audit, Some(&shown)).unwrap();
-        assert_eq!(changes(planned), [Change::Unchanged, Change::Created]);
+        assert_eq!(
+            changes(planned),
+            [EntityChange::Unchanged, EntityChange::Created]
+        );
     }
 
     #[test]

@@ -4,22 +4,22 @@
 use posthaste_core::model::visible::visible_line;
 use serde_json::json;
 
-use super::changes::{Applied, AppliedEntity, Change};
-use crate::commands::state::state;
-use crate::output::{Reply, word};
+use super::changes::{AppliedEntity, ApplyResult, EntityChange};
+use crate::commands::state::state_text;
+use crate::output::{CommandReply, api_word};
 
 const HEADER: [&str; 4] = ["topic", "subscription", "result", "state"];
 
 /// The reply to what was done.
-pub(super) fn done(applied: &Applied) -> Reply {
-    let reply = Reply::new(json!({ "applied": applied.entities, "new": applied.secrets }));
-    let reply = details(
+pub(super) fn applied_reply(applied: &ApplyResult) -> CommandReply {
+    let reply = CommandReply::new(json!({ "applied": applied.entities, "new": applied.secrets }));
+    let reply = add_details(
         reply,
         applied,
-        word,
+        api_word,
         "secret, so it was sent and not compared",
     );
-    let reply = reply.line(format!("\n{}", counted(applied, DONE)));
+    let reply = reply.line(format!("\n{}", count_changes(applied, DONE)));
     if applied.secrets.is_empty() {
         return reply;
     }
@@ -33,77 +33,77 @@ pub(super) fn done(applied: &Applied) -> Reply {
 }
 
 /// The reply to what would be done.
-pub(super) fn planned(planned: &Applied) -> Reply {
-    let reply = Reply::new(json!({ "planned": planned.entities }));
-    let reply = details(
+pub(super) fn planned_reply(planned: &ApplyResult) -> CommandReply {
+    let reply = CommandReply::new(json!({ "planned": planned.entities }));
+    let reply = add_details(
         reply,
         planned,
-        |change| intent(*change).to_owned(),
+        |change| intent_word(*change).to_owned(),
         "secret, so it cannot be compared",
     );
-    let counts = counted(planned, INTENDED);
+    let counts = count_changes(planned, INTENDED);
     reply.line(format!("\n{counts}; nothing was sent"))
 }
 
 /// A word for each change.
-type Words = [(Change, &'static str); 4];
+type ChangeWords = [(EntityChange, &'static str); 4];
 
-const DONE: Words = [
-    (Change::Created, "created"),
-    (Change::Changed, "changed"),
-    (Change::Unchanged, "unchanged"),
-    (Change::Deleted, "deleted"),
+const DONE: ChangeWords = [
+    (EntityChange::Created, "created"),
+    (EntityChange::Changed, "changed"),
+    (EntityChange::Unchanged, "unchanged"),
+    (EntityChange::Deleted, "deleted"),
 ];
 
-const INTENDED: Words = [
-    (Change::Created, "to create"),
-    (Change::Changed, "to change"),
-    (Change::Unchanged, "unchanged"),
-    (Change::Deleted, "to delete"),
+const INTENDED: ChangeWords = [
+    (EntityChange::Created, "to create"),
+    (EntityChange::Changed, "to change"),
+    (EntityChange::Unchanged, "unchanged"),
+    (EntityChange::Deleted, "to delete"),
 ];
 
-fn intent(change: Change) -> &'static str {
+fn intent_word(change: EntityChange) -> &'static str {
     let found = INTENDED.into_iter().find(|(it, _)| *it == change);
     found.map_or("", |(_, word)| word)
 }
 
 /// How many entities have each change. Nothing is said of deletions where there are none.
-fn counted(applied: &Applied, words: Words) -> String {
+fn count_changes(applied: &ApplyResult, words: ChangeWords) -> String {
     let counts = words.into_iter().filter_map(|(change, word)| {
         let entities = applied.entities.iter();
         let count = entities.filter(|entity| entity.change == change).count();
-        (count > 0 || change != Change::Deleted).then(|| format!("{count} {word}"))
+        (count > 0 || change != EntityChange::Deleted).then(|| format!("{count} {word}"))
     });
     counts.collect::<Vec<_>>().join(", ")
 }
 
-fn details(
-    reply: Reply,
-    applied: &Applied,
-    name: impl Fn(&Change) -> String,
+fn add_details(
+    reply: CommandReply,
+    applied: &ApplyResult,
+    name: impl Fn(&EntityChange) -> String,
     secret: &str,
-) -> Reply {
+) -> CommandReply {
     let rows = applied
         .entities
         .iter()
-        .map(|entity| row(entity, name(&entity.change)))
+        .map(|entity| entity_row(entity, name(&entity.change)))
         .collect();
     let reply = reply.table(HEADER, rows);
     applied
         .entities
         .iter()
-        .flat_map(|entity| lines(entity, secret))
-        .fold(reply, Reply::line)
+        .flat_map(|entity| member_lines(entity, secret))
+        .fold(reply, CommandReply::line)
 }
 
-fn row(entity: &AppliedEntity, change: String) -> [String; 4] {
+fn entity_row(entity: &AppliedEntity, change: String) -> [String; 4] {
     let subscription = entity.subscription.clone().unwrap_or_default();
-    let state = entity.status.as_ref().map(state).unwrap_or_default();
+    let state = entity.status.as_ref().map(state_text).unwrap_or_default();
     [entity.topic.clone(), subscription, change, state]
 }
 
 /// The members that differ under the entity's name. None where there are none.
-fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
+fn member_lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
     let members = entity
         .members
         .iter()
@@ -126,10 +126,14 @@ fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
+    use crate::output::OutputStyle;
     use posthaste_core::api::MemberChange;
 
-    fn entity(subscription: Option<&str>, change: Change, after: Option<&str>) -> AppliedEntity {
+    fn entity(
+        subscription: Option<&str>,
+        change: EntityChange,
+        after: Option<&str>,
+    ) -> AppliedEntity {
         let change_of = |after: &str| MemberChange {
             member: "filter.subjectEndsWith".to_owned(),
             before: None,
@@ -145,14 +149,14 @@ mod tests {
         }
     }
 
-    fn some() -> Applied {
-        let mut billing = entity(Some("billing"), Change::Changed, Some(".pdf\u{1b}"));
+    fn some() -> ApplyResult {
+        let mut billing = entity(Some("billing"), EntityChange::Changed, Some(".pdf\u{1b}"));
         billing
             .not_compared
             .push("deliveryHeaders[X-Key].value".to_owned());
-        let crm = entity(Some("crm"), Change::Created, None);
-        let entities = vec![entity(None, Change::Unchanged, None), billing, crm];
-        Applied {
+        let crm = entity(Some("crm"), EntityChange::Created, None);
+        let entities = vec![entity(None, EntityChange::Unchanged, None), billing, crm];
+        ApplyResult {
             entities,
             secrets: Vec::new(),
         }
@@ -173,14 +177,18 @@ orders/billing:
 1 to create, 1 to change, 1 unchanged; nothing was sent
 ";
         assert_eq!(
-            planned(&some()).render(Style::Plain).into_string(),
+            planned_reply(&some())
+                .render(OutputStyle::Plain)
+                .into_string(),
             expected
         );
     }
 
     #[test]
     fn apply_shows_the_same_as_done() {
-        let text = done(&some()).render(Style::Plain).into_string();
+        let text = applied_reply(&some())
+            .render(OutputStyle::Plain)
+            .into_string();
         assert!(
             text.contains("orders  billing       changed\n") && !text.contains("New keys"),
             "{text}"
@@ -199,8 +207,8 @@ orders/billing:
 
     #[test]
     fn files_without_topics_have_no_header() {
-        let text = planned(&Applied::default())
-            .render(Style::Plain)
+        let text = planned_reply(&ApplyResult::default())
+            .render(OutputStyle::Plain)
             .into_string();
         assert_eq!(
             text,

@@ -9,23 +9,26 @@ use serde_json::{Value, json};
 use ureq::http::header::ETAG;
 use ureq::http::{HeaderMap, Method};
 
-use crate::client::{Call, ClientError};
-use crate::commands::session::Session;
+use crate::client::{ApiCall, ClientError};
+use crate::commands::session::AdminSession;
 use crate::commands::whole_topics::PAGE_TOPICS;
-use crate::terminal::tell;
+use crate::terminal::tell_user;
 
 /// A topic as the server shows it, with the version of that.
-pub(super) struct View {
+pub(super) struct VersionedTopic {
     pub(super) topic: Value,
     /// The version: the text of `ETag`. None if a proxy took that away.
     pub(super) version: Option<String>,
 }
 
-impl View {
+impl VersionedTopic {
     /// The topic's settings as they are shown.
-    pub(super) fn settings(&self, session: &Session) -> Result<TopicSettings, ClientError> {
+    pub(super) fn shown_settings(
+        &self,
+        session: &AdminSession,
+    ) -> Result<TopicSettings, ClientError> {
         TopicSettings::deserialize(&self.topic).map_err(|source| ClientError::Answer {
-            url: session.client.base().clone(),
+            url: session.client.base_url().clone(),
             source,
         })
     }
@@ -40,16 +43,20 @@ impl View {
 const LISTED_FROM: usize = 20;
 
 /// The topics on the server, as far as they were read before anything is done.
-pub(super) struct Present {
+pub(super) struct ServerTopics {
     /// By their names in lower case. None where the files declare few.
     listed: Option<BTreeMap<String, TopicSummary>>,
     /// The names, in lower case, of those whose records cannot be read.
     unreadable: BTreeSet<String>,
 }
 
-impl Present {
+impl ServerTopics {
     /// Reads all topics if so many are declared, or `all` are wanted.
-    pub(super) fn read(session: &Session, declared: usize, all: bool) -> Result<Self, ClientError> {
+    pub(super) fn read(
+        session: &AdminSession,
+        declared: usize,
+        all: bool,
+    ) -> Result<Self, ClientError> {
         if declared < LISTED_FROM && !all {
             return Ok(Self {
                 listed: None,
@@ -62,10 +69,10 @@ impl Present {
             (page.topics, page.cursor)
         };
         let whole = [("settings", "true"), ("limit", PAGE_TOPICS)];
-        let topics = match session.list_with(&["topics"], &whole, &mut open) {
+        let topics = match session.read_list_with(&["topics"], &whole, &mut open) {
             // A server of 0.1 lists names alone.
             Err(ClientError::Refused(refusal)) if refusal.status == 400 => {
-                session.list(&["topics"], &mut open)?
+                session.read_list(&["topics"], &mut open)?
             }
             listed => listed?,
         };
@@ -82,46 +89,49 @@ impl Present {
     }
 
     /// The version of a listed topic.
-    pub(super) fn version(&self, name: &TopicName) -> Option<&str> {
+    pub(super) fn listed_version(&self, name: &TopicName) -> Option<&str> {
         let topic = self.listed.as_ref()?.get(&name.folded())?;
         topic.etag.as_deref()
     }
 
     /// The name of a topic whose record cannot be read.
-    pub(super) fn unreadable(&self) -> Option<&str> {
+    pub(super) fn first_unreadable(&self) -> Option<&str> {
         self.unreadable.first().map(String::as_str)
     }
 
     /// A topic as it was when all were read, or is now if they were not. `None` if it does not
     /// exist.
-    pub(super) fn view(
+    pub(super) fn read_topic(
         &self,
-        session: &Session,
+        session: &AdminSession,
         name: &TopicName,
-    ) -> Result<Option<View>, ClientError> {
+    ) -> Result<Option<VersionedTopic>, ClientError> {
         let Some(listed) = &self.listed else {
-            return current(session, name);
+            return read_current_topic(session, name);
         };
         match listed.get(&name.folded()) {
             // The server says what is wrong with it.
-            None if self.unreadable.contains(&name.folded()) => current(session, name),
+            None if self.unreadable.contains(&name.folded()) => read_current_topic(session, name),
             None => Ok(None),
             Some(TopicSummary {
                 settings: Some(settings),
                 etag: Some(etag),
                 ..
-            }) => Ok(Some(View {
+            }) => Ok(Some(VersionedTopic {
                 topic: json!(settings),
                 version: Some(etag.clone()),
             })),
-            Some(_) => current(session, name),
+            Some(_) => read_current_topic(session, name),
         }
     }
 }
 
 /// The topic as it is now; `None` if it does not exist.
-pub(super) fn current(session: &Session, name: &TopicName) -> Result<Option<View>, ClientError> {
-    match view(
+pub(super) fn read_current_topic(
+    session: &AdminSession,
+    name: &TopicName,
+) -> Result<Option<VersionedTopic>, ClientError> {
+    match send_for_topic(
         session,
         session.call(Method::GET, &["topics", name.as_str()]),
     ) {
@@ -134,10 +144,10 @@ pub(super) fn current(session: &Session, name: &TopicName) -> Result<Option<View
 /// Shows the signing secrets of those subscriptions that were not there `before`. The answer to the
 /// write that made them was lost, and later ones mask them.
 pub(super) fn show_made_secrets(
-    session: &Session,
+    session: &AdminSession,
     name: &TopicName,
-    before: Option<&View>,
-    after: &mut View,
+    before: Option<&VersionedTopic>,
+    after: &mut VersionedTopic,
 ) {
     let subscriptions = after.topic.get_mut("subscriptions");
     let Some(subscriptions) = subscriptions.and_then(Value::as_object_mut) else {
@@ -151,8 +161,8 @@ pub(super) fn show_made_secrets(
         return;
     }
     let call = session.call(Method::GET, &["topics", name.as_str()]);
-    let Ok(revealed) = view(session, call.query("secrets", Some(true))) else {
-        tell(&format!(
+    let Ok(revealed) = send_for_topic(session, call.query("secrets", Some(true))) else {
+        tell_user(&format!(
             "warning: the signing secrets that were made for {name} could not be read; \
              `posthaste topics export --secrets` shows them"
         ));
@@ -167,20 +177,20 @@ pub(super) fn show_made_secrets(
 }
 
 /// Puts a topic if `before` is still what is there.
-pub(super) fn replace(
-    session: &Session,
+pub(super) fn replace_topic(
+    session: &AdminSession,
     name: &TopicName,
     settings: &TopicSettings,
-    before: Option<&View>,
-) -> Result<View, ClientError> {
-    let url = || session.client.base().clone();
+    before: Option<&VersionedTopic>,
+) -> Result<VersionedTopic, ClientError> {
+    let url = || session.client.base_url().clone();
     let body = serde_json::to_vec(settings)
         .map_err(|source| ClientError::Answer { url: url(), source })?;
     let path = ["topics", name.as_str()];
     let call = session
         .call(Method::PUT, &path)
         .body("application/json", body);
-    view(
+    send_for_topic(
         session,
         match before {
             Some(before) => call.header("if-match", before.version.as_ref()),
@@ -189,17 +199,20 @@ pub(super) fn replace(
     )
 }
 
-fn view(session: &Session, call: Call<'_>) -> Result<View, ClientError> {
+fn send_for_topic(
+    session: &AdminSession,
+    call: ApiCall<'_>,
+) -> Result<VersionedTopic, ClientError> {
     let answer = session.client.send(call)?;
-    Ok(View {
-        topic: session.client.read(&answer.body)?,
-        version: version(&answer.headers),
+    Ok(VersionedTopic {
+        topic: session.client.parse_body(&answer.body)?,
+        version: etag_version(&answer.headers),
     })
 }
 
 /// The text of `ETag`, as the server wrote it: a proxy that compresses makes it a weak one, and
 /// `If-Match` never holds for those.
-fn version(headers: &HeaderMap) -> Option<String> {
+fn etag_version(headers: &HeaderMap) -> Option<String> {
     let etag = headers.get(ETAG)?.to_str().ok()?;
     Some(etag.strip_prefix("W/").unwrap_or(etag).to_owned())
 }
@@ -209,11 +222,11 @@ mod tests {
     use super::*;
     use ureq::http::HeaderValue;
 
-    fn of(etag: Option<&'static str>) -> View {
+    fn of(etag: Option<&'static str>) -> VersionedTopic {
         let headers = etag.map(|etag| (ETAG, HeaderValue::from_static(etag)));
-        View {
+        VersionedTopic {
             topic: Value::Null,
-            version: version(&headers.into_iter().collect()),
+            version: etag_version(&headers.into_iter().collect()),
         }
     }
 

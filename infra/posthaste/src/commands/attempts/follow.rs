@@ -10,14 +10,14 @@ use posthaste_core::model::visible::visible_line;
 use posthaste_core::model::{Timestamp, WrittenTime};
 use serde_json::json;
 
-use crate::cli::RecordsArgs;
+use crate::cli::RecordFilterArgs;
 use crate::client::ClientError;
-use crate::commands::records::{ATTEMPT_HEADER, Question, attempt_row, wanted};
-use crate::commands::session::Session;
-use crate::commands::waiting::{LOOK_EVERY, rest, until_answered};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::terminal::{Shown, Stream, tell};
+use crate::commands::records::{ATTEMPT_HEADER, RecordsRequest, attempt_row, wanted_count};
+use crate::commands::session::AdminSession;
+use crate::commands::waiting::{LOOK_EVERY, sleep_for, until_answered};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::terminal::{StandardStream, TerminalText, tell_user};
 
 /// Columns of the cells of a line. The texts behind them are as long as they are.
 const WIDTHS: [usize; ATTEMPT_HEADER.len()] = [24, 13, 6, 8, 7, 0, 0, 0];
@@ -25,13 +25,13 @@ const WIDTHS: [usize; ATTEMPT_HEADER.len()] = [24, 13, 6, 8, 7, 0, 0, 0];
 /// Error of a tail that cannot be printed.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write to standard output")]
-struct Unprinted(#[source] io::Error);
+struct PrintError(#[source] io::Error);
 
-impl Failure for Unprinted {}
+impl CommandFailure for PrintError {}
 
 /// Records that were printed, as far back as others may still come between them.
 #[derive(Debug, Default)]
-struct Tail {
+struct RecordTail {
     seen: BTreeMap<String, Timestamp>,
     /// Time before which the log had every record at the last look.
     complete_until: Option<Timestamp>,
@@ -40,48 +40,53 @@ struct Tail {
 /// Follows until it fails for good or the reader of the output is gone. A signal ends the process
 /// as it lies. A first look that fails is the end, since it may be the command that is wrong.
 pub(super) fn run(
-    session: &Session,
+    session: &AdminSession,
     path: &[&str],
-    which: &RecordsArgs,
+    which: &RecordFilterArgs,
     is_json: bool,
-) -> Result<Reply, CommandError> {
-    let mut tail = Tail::default();
+) -> Result<CommandReply, CommandError> {
+    let mut tail = RecordTail::default();
     // Whole pages: the last attempts are few, and those that others may still come between are
     // many.
-    let pages = RecordsArgs {
+    let pages = RecordFilterArgs {
         all: true,
         ..which.clone()
     };
-    let question = Question {
+    let question = RecordsRequest {
         path,
         subscription: None,
         which: &pages,
     };
-    let first = question.ask(session, |page| {
-        page.records.len() >= wanted(which) && is_past_doubt(page)
+    let first = question.read_records(session, |page| {
+        page.records.len() >= wanted_count(which) && is_past_doubt(page)
     })?;
-    first.note.iter().for_each(|note| tell(note));
-    let mut fresh = tail.fresh(first);
-    fresh.drain(..fresh.len().saturating_sub(wanted(which)));
+    first.note.iter().for_each(|note| tell_user(note));
+    let mut fresh = tail.take_new_records(first);
+    fresh.drain(..fresh.len().saturating_sub(wanted_count(which)));
     let mut is_read = (is_json
-        || say(&Shown::text(&line(&ATTEMPT_HEADER.map(str::to_uppercase))))?)
-        && print(&fresh, is_json)?;
+        || print_line(&TerminalText::from_text(&format_row(
+            &ATTEMPT_HEADER.map(str::to_uppercase),
+        )))?)
+        && print_records(&fresh, is_json)?;
     let session = session.without_retries();
     while is_read {
-        rest(LOOK_EVERY);
-        let later = RecordsArgs {
+        sleep_for(LOOK_EVERY);
+        let later = RecordFilterArgs {
             from: tail.complete_until.map(WrittenTime::At),
             all: true,
             ..which.clone()
         };
-        let question = Question {
+        let question = RecordsRequest {
             which: &later,
             ..question
         };
-        let page = until_answered(|| question.ask(&session, |_| false), rest_after)?;
-        is_read = print(&tail.fresh(page), is_json)?;
+        let page = until_answered(
+            || question.read_records(&session, |_| false),
+            report_and_wait,
+        )?;
+        is_read = print_records(&tail.take_new_records(page), is_json)?;
     }
-    Ok(Reply::silent())
+    Ok(CommandReply::without_json())
 }
 
 /// Whether a page reaches back to a time before which nothing can be missing.
@@ -91,10 +96,10 @@ fn is_past_doubt(page: &RecordPage) -> bool {
         .is_some_and(|oldest| oldest.time < page.complete_until)
 }
 
-impl Tail {
+impl RecordTail {
     /// The records that were not there at the last look, the oldest first. Those from before the
     /// time up to which the log is complete now will not be asked for again, and are forgotten.
-    fn fresh(&mut self, page: RecordPage) -> Vec<RecordView> {
+    fn take_new_records(&mut self, page: RecordPage) -> Vec<RecordView> {
         let mut fresh = page.records;
         fresh.retain(|record| {
             self.seen
@@ -110,14 +115,14 @@ impl Tail {
 }
 
 /// Prints records. Answers whether there is a reader for more.
-fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
+fn print_records(records: &[RecordView], is_json: bool) -> Result<bool, PrintError> {
     for record in records {
         let shown = if is_json {
-            Shown::json(json!(record))
+            TerminalText::from_json(json!(record))
         } else {
-            Shown::text(&line(&attempt_row(record)))
+            TerminalText::from_text(&format_row(&attempt_row(record)))
         };
-        if !say(&shown)? {
+        if !print_line(&shown)? {
             return Ok(false);
         }
     }
@@ -125,7 +130,7 @@ fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
 }
 
 /// Cells on a line of its own.
-fn line(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
+fn format_row(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
     let cells = cells
         .iter()
         .zip(WIDTHS)
@@ -134,18 +139,18 @@ fn line(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
 }
 
 /// Prints a line at once, also into a pipe. Answers whether anything reads it.
-fn say(shown: &Shown) -> Result<bool, Unprinted> {
-    match Stream::Output.write_line(shown) {
+fn print_line(shown: &TerminalText) -> Result<bool, PrintError> {
+    match StandardStream::Output.write_line(shown) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Unprinted(error)),
+        Err(error) => Err(PrintError(error)),
     }
 }
 
 /// Says why nothing is printed, and waits.
-fn rest_after(error: &ClientError, wait: Duration) {
-    tell(&format!("{error}; the next try is in {} s", wait.as_secs()));
-    rest(wait);
+fn report_and_wait(error: &ClientError, wait: Duration) {
+    tell_user(&format!("{error}; the next try is in {} s", wait.as_secs()));
+    sleep_for(wait);
 }
 
 #[cfg(test)]
@@ -181,25 +186,31 @@ mod tests {
 
     #[test]
     fn each_record_comes_once_and_the_oldest_first_also_if_it_comes_late() {
-        let mut tail = Tail::default();
+        let mut tail = RecordTail::default();
         assert_eq!(
-            ids(&tail.fresh(page(5, &[("c", 7), ("a", 4), ("b", 4)]))),
+            ids(&tail.take_new_records(page(5, &[("c", 7), ("a", 4), ("b", 4)]))),
             "a b c"
         );
         // `d` lies before what was printed, and came into the log only now.
         assert_eq!(
-            ids(&tail.fresh(page(6, &[("e", 9), ("c", 7), ("d", 6)]))),
+            ids(&tail.take_new_records(page(6, &[("e", 9), ("c", 7), ("d", 6)]))),
             "d e"
         );
-        assert_eq!(ids(&tail.fresh(page(8, &[("e", 9), ("c", 7)]))), "");
+        assert_eq!(
+            ids(&tail.take_new_records(page(8, &[("e", 9), ("c", 7)]))),
+            ""
+        );
         assert_eq!(tail.seen.keys().collect::<Vec<_>>(), ["e"]);
     }
 
     #[test]
     fn a_clock_that_was_set_back_repeats_nothing() {
-        let mut tail = Tail::default();
-        tail.fresh(page(8, &[("a", 9)]));
-        assert_eq!(ids(&tail.fresh(page(2, &[("b", 9), ("a", 9)]))), "b");
+        let mut tail = RecordTail::default();
+        tail.take_new_records(page(8, &[("a", 9)]));
+        assert_eq!(
+            ids(&tail.take_new_records(page(2, &[("b", 9), ("a", 9)]))),
+            "b"
+        );
         assert_eq!(
             tail.complete_until,
             Timestamp::parse("2026-11-21T10:00:08Z").ok()
@@ -218,8 +229,8 @@ mod tests {
         let page = page(0, &[("a", 1)]);
         let expected = "2026-11-21T10:00:01.000Z  retry          503     87 ms     1        order-1  Busy  \
             try ⟦U+001B⟧later";
-        assert_eq!(line(&attempt_row(&page.records[0])), expected);
+        assert_eq!(format_row(&attempt_row(&page.records[0])), expected);
         let header = "TIME                      RESULT         STATUS  TOOK      ATTEMPT  EVENT  OUTCOME  ANSWER";
-        assert_eq!(line(&ATTEMPT_HEADER.map(str::to_uppercase)), header);
+        assert_eq!(format_row(&ATTEMPT_HEADER.map(str::to_uppercase)), header);
     }
 }

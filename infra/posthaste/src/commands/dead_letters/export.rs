@@ -10,14 +10,14 @@ use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
 use posthaste_local::{make_folder, private};
 use serde_json::json;
 
-use super::pages::{PAGE_MAX, object_call, page};
+use super::pages::{PAGE_MAX, object_call, read_page};
 use crate::cli::DeadLettersExportArgs;
 use crate::client::ClientError;
-use crate::commands::Session;
-use crate::commands::replays::{self, counted};
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
-use crate::terminal::{Shown, Stream};
+use crate::commands::AdminSession;
+use crate::commands::replays::{self, count_with_noun};
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
+use crate::terminal::{StandardStream, TerminalText};
 
 /// The file of an export in its folder, and its name until it is whole.
 const FILE: &str = "dead-letters.jsonl";
@@ -39,14 +39,14 @@ enum ExportError {
     #[error("what is resolved in {object} cannot be read")]
     Resolved { object: String, source: FormatError },
     /// Objects are missing.
-    #[error("{} could not be exported; the others were", counted(*objects as u64, "object"))]
+    #[error("{} could not be exported; the others were", count_with_noun(*objects as u64, "object"))]
     Incomplete { objects: usize },
     /// The list of subscriptions was cut.
     #[error("the export is not whole: {note}")]
     Cut { note: String },
 }
 
-impl Failure for ExportError {
+impl CommandFailure for ExportError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Exists { .. } => "another folder; nothing was changed",
@@ -62,7 +62,7 @@ impl Failure for ExportError {
 
 /// The numbers of an export.
 #[derive(Debug, Default)]
-struct Exported {
+struct ExportCounts {
     objects: u64,
     letters: u64,
     resolved: u64,
@@ -70,21 +70,21 @@ struct Exported {
 }
 
 pub(super) fn run(
-    session: &Session,
+    session: &AdminSession,
     arguments: &DeadLettersExportArgs,
-) -> Result<Reply, CommandError> {
-    let mut out = Out::open(&arguments.output)?;
-    let mut exported = Exported::default();
+) -> Result<CommandReply, CommandError> {
+    let mut out = ExportOutput::open(&arguments.output)?;
+    let mut exported = ExportCounts::default();
     let mut cursor = None;
     let mut last = String::new();
     let mut note = None;
     loop {
-        let page = page(session, &arguments.which, PAGE_MAX, cursor.clone())?;
+        let page = read_page(session, &arguments.which, PAGE_MAX, cursor.clone())?;
         for rows in page.dead_letters.chunk_by(|a, b| a.object == b.object) {
             // The rows of an object may be on two pages.
             if rows[0].object != last {
                 last.clone_from(&rows[0].object);
-                export(session, rows, &mut out, &mut exported)?;
+                export_object(session, rows, &mut out, &mut exported)?;
             }
         }
         exported.failures.extend(page.failures);
@@ -97,13 +97,13 @@ pub(super) fn run(
         }
     }
     let path = out.finish()?;
-    let reply = reply(&exported, path.as_deref());
+    let reply = export_reply(&exported, path.as_deref());
     if let Some(note) = note {
-        return Err(CommandError::from(ExportError::Cut { note }).after(reply));
+        return Err(CommandError::from(ExportError::Cut { note }).with_done(reply));
     }
     match exported.failures.len() {
         0 => Ok(reply),
-        objects => Err(CommandError::from(ExportError::Incomplete { objects }).after(reply)),
+        objects => Err(CommandError::from(ExportError::Incomplete { objects }).with_done(reply)),
     }
 }
 
@@ -111,14 +111,14 @@ pub(super) fn run(
 const TOO_LARGE: u16 = 422;
 
 /// Exports the object of these rows of a list.
-fn export(
-    session: &Session,
+fn export_object(
+    session: &AdminSession,
     rows: &[DeadLetterView],
-    out: &mut Out,
-    exported: &mut Exported,
+    out: &mut ExportOutput,
+    exported: &mut ExportCounts,
 ) -> Result<(), CommandError> {
     let object = &rows[0].object;
-    let bytes = match read(session, object) {
+    let bytes = match read_object(session, object) {
         Ok(Some(bytes)) => bytes,
         // It was deleted since it was listed.
         Ok(None) => return Ok(()),
@@ -132,7 +132,7 @@ fn export(
         }
         Err(error) => return Err(error.into()),
     };
-    let states = states(session, object)?;
+    let states = read_resolved_letters(session, object)?;
     let moved = match MovedObject::read(object, &bytes, &states) {
         Ok(moved) => moved,
         Err(error) => {
@@ -145,7 +145,7 @@ fn export(
         }
     };
     for line in moved.letter_lines(&states) {
-        out.line(&line)?;
+        out.write_line(&line)?;
     }
     exported.objects += 1;
     exported.letters += moved.letters.len() as u64;
@@ -154,7 +154,7 @@ fn export(
 }
 
 /// An object of the dead letters, as it is stored. `None` if there is none.
-fn read(session: &Session, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
+fn read_object(session: &AdminSession, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
     match session.client.send(object_call(session, key)) {
         Ok(answer) => Ok(Some(answer.body)),
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
@@ -164,8 +164,11 @@ fn read(session: &Session, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
 
 /// What is resolved in an object. A damaged list is none, as everywhere: a letter too many is better
 /// than one too few.
-fn states(session: &Session, object: &str) -> Result<ResolvedLetters, CommandError> {
-    let Some(list) = read(session, &layout::resolved_letters_key(object))? else {
+fn read_resolved_letters(
+    session: &AdminSession,
+    object: &str,
+) -> Result<ResolvedLetters, CommandError> {
+    let Some(list) = read_object(session, &layout::resolved_letters_key(object))? else {
         return Ok(ResolvedLetters::default());
     };
     match ResolvedLetters::parse(&list) {
@@ -177,8 +180,8 @@ fn states(session: &Session, object: &str) -> Result<ResolvedLetters, CommandErr
     }
 }
 
-fn reply(exported: &Exported, path: Option<&Path>) -> Reply {
-    let Exported {
+fn export_reply(exported: &ExportCounts, path: Option<&Path>) -> CommandReply {
+    let ExportCounts {
         objects,
         letters,
         resolved,
@@ -186,22 +189,22 @@ fn reply(exported: &Exported, path: Option<&Path>) -> Reply {
     } = exported;
     let said = format!(
         "exported {} of {}, {resolved} of them resolved",
-        counted(*letters, "dead letter"),
-        counted(*objects, "object")
+        count_with_noun(*letters, "dead letter"),
+        count_with_noun(*objects, "object")
     );
     match path {
         Some(path) => {
-            let reply = Reply::new(json!({
+            let reply = CommandReply::new(json!({
                 "file": path, "objects": objects, "deadLetters": letters, "resolved": resolved,
                 "failures": failures,
             }));
             let reply = reply.line(format!("{}: {said}", path.display()));
-            replays::failures(reply, "cannot be exported", failures)
+            replays::add_failures(reply, "cannot be exported", failures)
         }
         // Standard output has the lines alone.
         None => failures
             .iter()
-            .fold(Reply::silent().note(said), |reply, failure| {
+            .fold(CommandReply::without_json().note(said), |reply, failure| {
                 reply.note(format!(
                     "cannot be exported: {}: {}",
                     failure.key, failure.detail
@@ -211,7 +214,7 @@ fn reply(exported: &Exported, path: Option<&Path>) -> Reply {
 }
 
 /// Where the lines go.
-enum Out {
+enum ExportOutput {
     Output,
     File {
         folder: PathBuf,
@@ -219,7 +222,7 @@ enum Out {
     },
 }
 
-impl Out {
+impl ExportOutput {
     fn open(to: &Path) -> Result<Self, ExportError> {
         if to == Path::new("-") {
             return Ok(Self::Output);
@@ -228,23 +231,23 @@ impl Out {
         if path.exists() {
             return Err(ExportError::Exists { path });
         }
-        make_folder(to).map_err(failed(to))?;
+        make_folder(to).map_err(write_error(to))?;
         let part = to.join(PART);
         let mut options = OpenOptions::new();
         let file = private::open(options.write(true).create(true).truncate(true), &part);
         Ok(Self::File {
             folder: to.to_owned(),
-            part: BufWriter::new(file.map_err(failed(&part))?),
+            part: BufWriter::new(file.map_err(write_error(&part))?),
         })
     }
 
-    fn line(&mut self, line: &LetterLine) -> Result<(), CommandError> {
+    fn write_line(&mut self, line: &LetterLine) -> Result<(), CommandError> {
         // Plain data with text keys: serialising it cannot fail.
         let json = serde_json::to_string(line).unwrap_or_default();
         let written = match self {
-            Self::Output => print(&json).map_err(ExportError::Output),
+            Self::Output => print_line(&json).map_err(ExportError::Output),
             Self::File { folder, part } => {
-                writeln!(part, "{json}").map_err(failed(&folder.join(PART)))
+                writeln!(part, "{json}").map_err(write_error(&folder.join(PART)))
             }
         };
         Ok(written?)
@@ -262,21 +265,21 @@ impl Out {
             .and_then(|file| file.sync_all())
             .and_then(|()| fs::rename(folder.join(PART), &path))
             .and_then(|()| File::open(&folder)?.sync_all());
-        written.map_err(failed(&path))?;
+        written.map_err(write_error(&path))?;
         Ok(Some(path))
     }
 }
 
 /// Prints a line. On a terminal, what nobody sees is escaped; a pipe gets each byte as it is stored.
-fn print(json: &str) -> io::Result<()> {
-    if Stream::Output.is_terminal() {
-        Stream::Output.write_line(&Shown::json(json))
+fn print_line(json: &str) -> io::Result<()> {
+    if StandardStream::Output.is_terminal() {
+        StandardStream::Output.write_line(&TerminalText::from_json(json))
     } else {
-        Stream::Output.write_exactly(format!("{json}\n").as_bytes())
+        StandardStream::Output.write_exactly(format!("{json}\n").as_bytes())
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> ExportError {
+fn write_error(path: &Path) -> impl FnOnce(io::Error) -> ExportError {
     let path = path.to_owned();
     move |source| ExportError::Write { path, source }
 }

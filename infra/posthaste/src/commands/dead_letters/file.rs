@@ -8,7 +8,7 @@ use posthaste_core::model::DEAD_LETTER_IMPORT_BYTES_MAX;
 use posthaste_core::stored::ResolvedLetters;
 use posthaste_core::stored::dead_letter::{LetterLine, MovedObject, MovedObjectError};
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Longest line, in bytes: as a text, a dead letter takes up to twice its bytes.
 const LINE_BYTES_MAX: usize = 2 * DEAD_LETTER_IMPORT_BYTES_MAX;
@@ -51,7 +51,7 @@ pub(super) enum FileError {
     },
 }
 
-impl Failure for FileError {
+impl CommandFailure for FileError {
     fn exit_code(&self) -> Option<u8> {
         (!matches!(self, Self::Read { .. })).then_some(3)
     }
@@ -66,13 +66,13 @@ impl Failure for FileError {
 }
 
 /// The objects of a file, in order.
-pub(super) struct Objects<'a> {
+pub(super) struct ExportedObjects<'a> {
     path: &'a Path,
     input: BufReader<File>,
     line: u64,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> ExportedObjects<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self, FileError> {
         let file = File::open(path).map_err(|source| FileError::Read {
             path: path.to_owned(),
@@ -95,7 +95,7 @@ impl<'a> Objects<'a> {
         let mut line = first;
         loop {
             let added = object.add_line(&line, &mut states, count);
-            if added.map_err(|source| self.bad(source))? {
+            if added.map_err(|source| self.letter_error(source))? {
                 return Ok(Some((object, states)));
             }
             line = self.next_line()?.ok_or_else(|| FileError::CutOff {
@@ -108,7 +108,7 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn bad(&self, source: MovedObjectError) -> FileError {
+    fn letter_error(&self, source: MovedObjectError) -> FileError {
         FileError::Letter {
             path: self.path.to_owned(),
             line: self.line,
@@ -165,7 +165,7 @@ mod tests {
     fn read(text: &str) -> Result<Vec<usize>, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, text).unwrap();
-        let mut objects = Objects::open(file.path()).unwrap();
+        let mut objects = ExportedObjects::open(file.path()).unwrap();
         let mut counts = Vec::new();
         loop {
             match objects.next() {

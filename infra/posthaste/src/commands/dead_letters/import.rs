@@ -9,13 +9,13 @@ use posthaste_core::stored::dead_letter::MovedObject;
 use serde_json::json;
 use ureq::http::Method;
 
-use super::file::Objects;
+use super::file::ExportedObjects;
 use crate::cli::DeadLettersImportArgs;
 use crate::client::ClientError;
-use crate::commands::Session;
-use crate::commands::replays::counted;
-use crate::error::{CommandError, Failure};
-use crate::output::Reply;
+use crate::commands::AdminSession;
+use crate::commands::replays::count_with_noun;
+use crate::error::{CommandError, CommandFailure};
+use crate::output::CommandReply;
 
 /// Error of an import that the server ends.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ struct ImportError {
     source: ClientError,
 }
 
-impl Failure for ImportError {
+impl CommandFailure for ImportError {
     fn hint(&self) -> Option<String> {
         let hint = match &self.source {
             ClientError::Refused(refusal) if refusal.status == 413 => {
@@ -46,7 +46,7 @@ const TEXT_BYTES_MAX: usize = 6 * 1024 * 1024 - 64 * 1024;
 
 /// Objects of the next request.
 #[derive(Debug, Default)]
-struct Batch {
+struct ImportBatch {
     keys: BTreeSet<String>,
     /// The first of them.
     first: String,
@@ -60,28 +60,28 @@ struct Batch {
 const AROUND: [&str; 2] = [r#"{"objects":["#, "]}"];
 
 pub(super) fn run(
-    session: &Session,
+    session: &AdminSession,
     arguments: &DeadLettersImportArgs,
-) -> Result<Reply, CommandError> {
+) -> Result<CommandReply, CommandError> {
     // Nothing is put in before every line was read.
-    let found = counts(&arguments.files)?;
+    let found = count_objects(&arguments.files)?;
     if arguments.dry_run {
-        return Ok(reply(&found, "would put in"));
+        return Ok(import_reply(&found, "would put in"));
     }
     let mut total = ImportResponse::default();
     let put_in = put_all(session, &arguments.files, &mut total);
-    let done = reply(&total, "put in");
+    let done = import_reply(&total, "put in");
     match put_in {
         Ok(()) => Ok(done),
-        Err(error) => Err(error.after(done)),
+        Err(error) => Err(error.with_done(done)),
     }
 }
 
 /// The numbers of what the files hold.
-fn counts(files: &[PathBuf]) -> Result<ImportResponse, CommandError> {
+fn count_objects(files: &[PathBuf]) -> Result<ImportResponse, CommandError> {
     let mut found = ImportResponse::default();
     for file in files {
-        let mut objects = Objects::open(file)?;
+        let mut objects = ExportedObjects::open(file)?;
         while let Some((object, states)) = objects.next()? {
             found.objects += 1;
             found.dead_letters += object.letters.len() as u64;
@@ -92,47 +92,47 @@ fn counts(files: &[PathBuf]) -> Result<ImportResponse, CommandError> {
 }
 
 fn put_all(
-    session: &Session,
+    session: &AdminSession,
     files: &[PathBuf],
     total: &mut ImportResponse,
 ) -> Result<(), CommandError> {
-    let mut batch = Batch::default();
+    let mut batch = ImportBatch::default();
     for file in files {
-        let mut objects = Objects::open(file)?;
+        let mut objects = ExportedObjects::open(file)?;
         while let Some((object, _)) = objects.next()? {
             // Plain data with text keys: serialising it cannot fail.
             let json = serde_json::to_vec(&object).unwrap_or_default();
             if !batch.has_room(&object, &json) {
                 std::mem::take(&mut batch).send(session, total)?;
             }
-            batch.add(object, &json);
+            batch.add_object(object, &json);
         }
     }
     batch.send(session, total)
 }
 
-impl Batch {
+impl ImportBatch {
     fn has_room(&self, object: &MovedObject, json: &[u8]) -> bool {
         let around = AROUND.map(str::len).iter().sum::<usize>();
         let bytes = self.json.len() + ",".len() + json.len() + around;
         self.keys.len() < DEAD_LETTER_IMPORT_OBJECTS_MAX
             && bytes <= DEAD_LETTER_IMPORT_BYTES_MAX
-            && bytes + self.escaped + escaped(json) <= TEXT_BYTES_MAX
+            && bytes + self.escaped + count_escaped_bytes(json) <= TEXT_BYTES_MAX
             && !self.keys.contains(&object.object)
     }
 
-    fn add(&mut self, object: MovedObject, json: &[u8]) {
+    fn add_object(&mut self, object: MovedObject, json: &[u8]) {
         if self.keys.is_empty() {
             self.first.clone_from(&object.object);
         } else {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
-        self.escaped += escaped(json);
+        self.escaped += count_escaped_bytes(json);
         self.keys.insert(object.object);
     }
 
-    fn send(self, session: &Session, total: &mut ImportResponse) -> Result<(), CommandError> {
+    fn send(self, session: &AdminSession, total: &mut ImportResponse) -> Result<(), CommandError> {
         if self.keys.is_empty() {
             return Ok(());
         }
@@ -144,7 +144,7 @@ impl Batch {
             .body("application/json", body);
         let answer: ImportResponse = session
             .client
-            .json(call)
+            .send_for_json(call)
             .map_err(|source| ImportError { object, source })?;
         total.objects += answer.objects;
         total.dead_letters += answer.dead_letters;
@@ -155,24 +155,24 @@ impl Batch {
     }
 }
 
-fn escaped(json: &[u8]) -> usize {
+fn count_escaped_bytes(json: &[u8]) -> usize {
     let is_escaped = |byte: &&u8| matches!(byte, b'"' | b'\\');
     json.iter().filter(is_escaped).count()
 }
 
-fn reply(counts: &ImportResponse, done: &str) -> Reply {
-    let letters = counted(counts.dead_letters, "dead letter");
-    let objects = counted(counts.objects, "object");
+fn import_reply(counts: &ImportResponse, done: &str) -> CommandReply {
+    let letters = count_with_noun(counts.dead_letters, "dead letter");
+    let objects = count_with_noun(counts.objects, "object");
     let resolved = counts.resolved;
-    let reply = Reply::new(json!(counts));
+    let reply = CommandReply::new(json!(counts));
     let reply = reply.line(format!(
         "{done} {letters} of {objects}, {resolved} of them resolved"
     ));
     if counts.left_objects == 0 {
         return reply;
     }
-    let letters = counted(counts.left_dead_letters, "dead letter");
-    let objects = counted(counts.left_objects, "object");
+    let letters = count_with_noun(counts.left_dead_letters, "dead letter");
+    let objects = count_with_noun(counts.left_objects, "object");
     reply.line(format!(
         "there already, and left as they are: {letters} of {objects}"
     ))
@@ -185,7 +185,7 @@ mod tests {
     /// The number of objects of 512 KiB, whose letter is this text again and again, in a request.
     fn objects_in_a_request(text: &str) -> usize {
         let letter = format!("[{}0]", text.repeat(512 * 1024 / text.len()));
-        let mut batch = Batch::default();
+        let mut batch = ImportBatch::default();
         for index in 0.. {
             let object = MovedObject {
                 object: format!("ORDERS/BILLING/2026/11/29/16/{index}.json"),
@@ -196,7 +196,7 @@ mod tests {
             if !batch.has_room(&object, &json) {
                 return index;
             }
-            batch.add(object, &json);
+            batch.add_object(object, &json);
         }
         unreachable!("a batch has no end")
     }

@@ -4,23 +4,23 @@ use posthaste_core::api::DeadLetterPage;
 use posthaste_core::api::events::is_plain_path;
 use ureq::http::Method;
 
-use crate::cli::ListedArgs;
-use crate::client::{Call, ClientError};
-use crate::commands::Session;
-use crate::commands::period::period;
+use crate::cli::DeadLetterFilterArgs;
+use crate::client::{ApiCall, ClientError};
+use crate::commands::AdminSession;
+use crate::commands::period::query_period;
 
 /// Most dead letters in one page.
 pub(super) const PAGE_MAX: usize = 1000;
 
 /// A page of a list, of at most `limit` dead letters.
-pub(super) fn page(
-    session: &Session,
-    which: &ListedArgs,
+pub(super) fn read_page(
+    session: &AdminSession,
+    which: &DeadLetterFilterArgs,
     limit: usize,
     cursor: Option<String>,
 ) -> Result<DeadLetterPage, ClientError> {
-    let [from, to] = period(which.from, which.to);
-    let path = path(which);
+    let [from, to] = query_period(which.from, which.to);
+    let path = list_path(which);
     let call = session
         .call(Method::GET, &path)
         .query("from", from.as_ref())
@@ -30,11 +30,11 @@ pub(super) fn page(
         .query("includeResolved", which.include_resolved.then_some(true))
         .query("limit", Some(limit))
         .query("cursor", cursor);
-    session.client.json(call)
+    session.client.send_for_json(call)
 }
 
 /// The request for an object of this key, as it is stored.
-pub(super) fn object_call<'a>(session: &'a Session, object: &'a str) -> Call<'a> {
+pub(super) fn object_call<'a>(session: &'a AdminSession, object: &'a str) -> ApiCall<'a> {
     let mut path = vec!["dead-letters"];
     let in_query = (!is_plain_path(object)).then_some(object);
     match in_query {
@@ -44,7 +44,7 @@ pub(super) fn object_call<'a>(session: &'a Session, object: &'a str) -> Call<'a>
     session.call(Method::GET, &path).query("key", in_query)
 }
 
-fn path(which: &ListedArgs) -> Vec<&str> {
+fn list_path(which: &DeadLetterFilterArgs) -> Vec<&str> {
     let topic = which.topic.iter().flat_map(|topic| ["topics", topic]);
     let subscription = which
         .subscription

@@ -16,7 +16,7 @@ use serde_json::Value;
 use ureq::http::{Method, header};
 use url::Url;
 
-use crate::client::{Answer, Call, Client, ClientError};
+use crate::client::{ApiCall, ClientError, ClientResponse, ServerClient};
 use crate::error::CommandError;
 
 /// Longest wait for each answer, and for the handshake: a server that is well answers at once.
@@ -29,7 +29,7 @@ const ALL_NETWORKS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 const NOT_POSTHASTE: &str = "is it posthaste that answers there? --url or POSTHASTE_URL says where to look; otherwise look at its log";
 
 /// What was seen of a server.
-pub(super) struct Outside {
+pub(super) struct OutsideChecks {
     pub(super) checks: Vec<CheckView>,
     /// Whether it answers at all.
     pub(super) is_reached: bool,
@@ -38,14 +38,17 @@ pub(super) struct Outside {
 }
 
 /// Looks at a server without a key.
-pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> Outside {
-    let of = client.base().to_string();
+pub(super) fn check_from_outside(
+    client: &ServerClient,
+    authorities: Option<&Path>,
+) -> OutsideChecks {
+    let of = client.base_url().to_string();
     let mut checks = Vec::new();
-    checks.extend(transport(client, authorities));
+    checks.extend(transport_check(client, authorities));
     let asked_at = SystemClock.now();
     let began = SystemClock.monotonic();
     // On AWS, and before 0.2, `/health` is all there is.
-    let alive = ask(client, "livez");
+    let alive = probe_state(client, "livez");
     let took = SystemClock.monotonic().saturating_sub(began);
     let answered_at = SystemClock.now();
     let answer = match alive {
@@ -53,9 +56,9 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
         Err(error) => {
             let error = CommandError::from(error);
             let advice = error.hint().unwrap_or_else(|| NOT_POSTHASTE.to_owned());
-            let server = CheckView::passed("server", of, error.line());
+            let server = CheckView::passed("server", of, error.to_line());
             checks.push(server.with_result(CheckResult::Failed, advice));
-            return Outside {
+            return OutsideChecks {
                 checks,
                 is_reached: false,
                 version: None,
@@ -64,7 +67,7 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
     };
     let found = format!("answers in {} ms", took.as_millis());
     checks.push(CheckView::passed("server", &of, found));
-    checks.push(readiness(&of, ask(client, "readyz")));
+    checks.push(readiness_check(&of, probe_state(client, "readyz")));
     let date = answer.headers.get(header::DATE);
     let reading = ClockReading {
         date: date.and_then(|date| date.to_str().ok()),
@@ -73,11 +76,11 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
     };
     checks.push(clock_check(&of, &reading));
     let version: Result<Value, _> =
-        client.json(Call::new(Method::GET, &["version"]).timeout(TIMEOUT));
+        client.send_for_json(ApiCall::new(Method::GET, &["version"]).timeout(TIMEOUT));
     let version = version
         .ok()
         .and_then(|it| Some(it["version"].as_str()?.to_owned()));
-    Outside {
+    OutsideChecks {
         checks,
         is_reached: true,
         version,
@@ -85,20 +88,20 @@ pub(super) fn look_from_outside(client: &Client, authorities: Option<&Path>) -> 
 }
 
 /// The answer to a question about the process, or where it does not know that, about health.
-fn ask(client: &Client, path: &str) -> Result<Answer, ClientError> {
-    let ask = |path| client.send(Call::new(Method::GET, &[path]).timeout(TIMEOUT));
+fn probe_state(client: &ServerClient, path: &str) -> Result<ClientResponse, ClientError> {
+    let ask = |path| client.send(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT));
     match ask(path) {
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => ask("health"),
         answer => answer,
     }
 }
 
-fn readiness(of: &str, answer: Result<Answer, ClientError>) -> CheckView {
+fn readiness_check(of: &str, answer: Result<ClientResponse, ClientError>) -> CheckView {
     match answer {
         Ok(_) => CheckView::passed("ready", of, "takes requests"),
         Err(error) => {
             let error = CommandError::from(error);
-            CheckView::passed("ready", of, error.line()).with_result(
+            CheckView::passed("ready", of, error.to_line()).with_result(
                 CheckResult::Failed,
                 "look at the server's log; a server that starts or ends is ready soon, or never again",
             )
@@ -107,10 +110,10 @@ fn readiness(of: &str, answer: Result<Answer, ClientError>) -> CheckView {
 }
 
 /// The way to the server: its certificate, or that there is none.
-fn transport(client: &Client, authorities: Option<&Path>) -> Option<CheckView> {
-    let base = client.base();
+fn transport_check(client: &ServerClient, authorities: Option<&Path>) -> Option<CheckView> {
+    let base = client.base_url();
     if base.scheme() == "https" {
-        let look = look_at(&link(base)?, authorities)?;
+        let look = connect_to(&tls_link(base)?, authorities)?;
         let failure = look.as_ref().err().map(|fault| fault.failure);
         let is_of_tls = failure.is_none_or(|it| it.is_tls() && it != SendFailure::NotTls);
         // Whatever else it is, the server is not reached for it, which is said next.
@@ -129,7 +132,7 @@ fn transport(client: &Client, authorities: Option<&Path>) -> Option<CheckView> {
     })
 }
 
-fn link(base: &Url) -> Option<Link> {
+fn tls_link(base: &Url) -> Option<Link> {
     let host = base.host_str()?;
     Some(Link {
         is_tls: true,
@@ -141,7 +144,7 @@ fn link(base: &Url) -> Option<Link> {
 /// Connects to the server and trusts whom the client of the commands trusts: the machine's own
 /// authorities, and those of a file.
 /// `None` where no runtime or no TLS can be set up, which the next request says.
-fn look_at(
+fn connect_to(
     link: &Link,
     authorities: Option<&Path>,
 ) -> Option<Result<ConnectedEndpoint, EndpointFault>> {
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn plain_http_to_another_machine_is_a_warning() {
         let check = |url: &str, expected| {
-            let transport = transport(&Client::new(url).unwrap(), None);
+            let transport = transport_check(&ServerClient::new(url).unwrap(), None);
             assert_eq!(transport.map(|it| it.result), expected, "{url}");
         };
         check("http://127.0.0.1:8080", None);
@@ -212,7 +215,10 @@ mod tests {
     #[test]
     fn link_of_a_server_is_its_host_and_port() {
         let check = |url: &str, expected: &str| {
-            assert_eq!(link(&url.parse().unwrap()).unwrap().to_string(), expected);
+            assert_eq!(
+                tls_link(&url.parse().unwrap()).unwrap().to_string(),
+                expected
+            );
         };
         check("https://h.example/base", "https://h.example:443");
         check("https://[::1]:8443", "https://[::1]:8443");

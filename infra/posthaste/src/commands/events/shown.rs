@@ -5,8 +5,8 @@ use posthaste_core::api::{DeadLetterView, FoundEvents, IsoTimestamp};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
 use posthaste_core::model::visible::{is_hidden, visible_line};
 
-use crate::commands::records::{answer, status, took};
-use crate::output::{Reply, indent};
+use crate::commands::records::{duration_cell, response_cell, status_cell};
+use crate::output::{CommandReply, indent_json};
 
 const HEADER: [&str; 7] = [
     "attempt",
@@ -21,38 +21,38 @@ const HEADER: [&str; 7] = [
 const LETTERS_HEADER: [&str; 6] = ["place", "event", "type", "reason", "status", "resolved"];
 
 /// Adds what became of an event.
-pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
+pub(super) fn add_event(reply: CommandReply, topic: &str, event: &EventView) -> CommandReply {
     let EventView {
         id,
         state,
         deliveries,
         ..
     } = event;
-    let reply = as_a_whole(reply, *state);
-    let reply = deliveries_of(reply, topic, id, deliveries);
-    closing(reply, event.note.as_ref(), None, event.complete_until)
+    let reply = add_event_state(reply, *state);
+    let reply = add_deliveries(reply, topic, id, deliveries);
+    add_closing_notes(reply, event.note.as_ref(), None, event.complete_until)
 }
 
 /// Adds the state of an event, where it is known.
-fn as_a_whole(reply: Reply, state: Option<DeliveryState>) -> Reply {
+fn add_event_state(reply: CommandReply, state: Option<DeliveryState>) -> CommandReply {
     match state {
         Some(state) => reply
-            .line(format!("the event as a whole: {}", whole(state)))
+            .line(format!("the event as a whole: {}", event_state_text(state)))
             .line(""),
         None => reply,
     }
 }
 
 /// Adds the events that were found in any topic.
-pub(super) fn found(reply: Reply, found: &FoundEvents) -> Reply {
-    let reply = dead_letters(reply, &found.dead_letters);
+pub(super) fn add_found_events(reply: CommandReply, found: &FoundEvents) -> CommandReply {
+    let reply = add_dead_letters(reply, &found.dead_letters);
     let reply = found.events.iter().fold(reply, |reply, event| {
         let line = format!("{}: event {}", event.topic, event.id);
-        let reply = as_a_whole(reply.line(visible_line(&line)), event.state);
-        deliveries_of(reply, &event.topic, &event.id, &event.deliveries)
+        let reply = add_event_state(reply.line(visible_line(&line)), event.state);
+        add_deliveries(reply, &event.topic, &event.id, &event.deliveries)
     });
     let searched_from = found.searched_from;
-    closing(
+    add_closing_notes(
         reply,
         found.note.as_ref(),
         searched_from,
@@ -61,7 +61,7 @@ pub(super) fn found(reply: Reply, found: &FoundEvents) -> Reply {
 }
 
 /// Adds the dead letters of an object.
-fn dead_letters(reply: Reply, letters: &[DeadLetterView]) -> Reply {
+fn add_dead_letters(reply: CommandReply, letters: &[DeadLetterView]) -> CommandReply {
     let Some(first) = letters.first() else {
         return reply;
     };
@@ -71,53 +71,61 @@ fn dead_letters(reply: Reply, letters: &[DeadLetterView]) -> Reply {
     );
     reply
         .line(visible_line(&line))
-        .table(LETTERS_HEADER, letters.iter().map(letter).collect())
+        .table(
+            LETTERS_HEADER,
+            letters.iter().map(dead_letter_row).collect(),
+        )
         .line("")
 }
 
-fn letter(letter: &DeadLetterView) -> [String; 6] {
+fn dead_letter_row(letter: &DeadLetterView) -> [String; 6] {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     [
         letter.index.to_string(),
         text(&letter.id),
         text(&letter.event_type),
         text(&letter.reason),
-        status(letter.status),
+        status_cell(letter.status),
         (if letter.resolved { "yes" } else { "no" }).to_owned(),
     ]
 }
 
 /// Adds what is to be known of the whole answer.
-fn closing(
-    reply: Reply,
+fn add_closing_notes(
+    reply: CommandReply,
     note: Option<&String>,
     searched_from: Option<IsoTimestamp>,
     complete_until: IsoTimestamp,
-) -> Reply {
+) -> CommandReply {
     let searched = searched_from.map(|from| format!("The log was searched back to {}.", from.0));
     let complete = format!("The log is complete up to {}.", complete_until.0);
     note.cloned()
         .into_iter()
         .chain(searched)
         .chain([complete])
-        .fold(reply, Reply::line)
+        .fold(reply, CommandReply::line)
 }
 
-fn deliveries_of(reply: Reply, topic: &str, id: &str, deliveries: &[DeliveryView]) -> Reply {
+fn add_deliveries(
+    reply: CommandReply,
+    topic: &str,
+    id: &str,
+    deliveries: &[DeliveryView],
+) -> CommandReply {
     deliveries.iter().fold(reply, |reply, one| {
         let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
         let is_one_of_many = deliveries.iter().filter(is_of_same).count() > 1;
-        let resend = resend([topic, &one.subscription, id], &one.key, is_one_of_many);
-        delivery(reply, one, resend)
+        let resend = resend_command([topic, &one.subscription, id], &one.key, is_one_of_many);
+        add_delivery(reply, one, resend)
     })
 }
 
-fn delivery(reply: Reply, one: &DeliveryView, resend: String) -> Reply {
-    let rows = one.attempts.iter().map(row).collect();
-    let state = format!("{}: {}", one.subscription, state(one));
-    let reply = reply.line(state).line(origin(one)).table(HEADER, rows);
+fn add_delivery(reply: CommandReply, one: &DeliveryView, resend: String) -> CommandReply {
+    let rows = one.attempts.iter().map(attempt_cells).collect();
+    let state = format!("{}: {}", one.subscription, delivery_state_text(one));
+    let reply = reply.line(state).line(origin_line(one)).table(HEADER, rows);
     let reply = match &one.payload {
-        Some(payload) => reply.line(indent(payload.as_str())),
+        Some(payload) => reply.line(indent_json(payload.as_str())),
         None => reply,
     };
     let reply = match one.resendable_until {
@@ -134,7 +142,7 @@ const UNKNOWN: &str = "in a state that is not known: no record of it came within
     knows it";
 
 /// Where the event is as a whole, in words.
-fn whole(state: DeliveryState) -> &'static str {
+fn event_state_text(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Delivered => "delivered",
         DeliveryState::Pending => "pending, since not all subscriptions have a record of it yet",
@@ -148,7 +156,7 @@ fn whole(state: DeliveryState) -> &'static str {
 }
 
 /// Where the event is, in words.
-fn state(one: &DeliveryView) -> String {
+fn delivery_state_text(one: &DeliveryView) -> String {
     let reason = one
         .reason
         .as_deref()
@@ -184,7 +192,7 @@ fn state(one: &DeliveryView) -> String {
 }
 
 /// What the event is, and since when it is here. The texts are its producer's.
-fn origin(one: &DeliveryView) -> String {
+fn origin_line(one: &DeliveryView) -> String {
     let member = |name: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(", {name} {value}"))
     };
@@ -201,20 +209,20 @@ fn origin(one: &DeliveryView) -> String {
     visible_line(&line).into_owned()
 }
 
-fn row(attempt: &AttemptView) -> [String; 7] {
+fn attempt_cells(attempt: &AttemptView) -> [String; 7] {
     [
-        number(attempt),
+        attempt_number(attempt),
         attempt.at.0.to_string(),
-        took(attempt.duration_ms),
-        status(attempt.status),
+        duration_cell(attempt.duration_ms),
+        status_cell(attempt.status),
         attempt.outcome.clone(),
-        answer(attempt.answer.as_ref(), attempt.error.as_ref()),
+        response_cell(attempt.answer.as_ref(), attempt.error.as_ref()),
         attempt.webhook_id.clone().unwrap_or_default(),
     ]
 }
 
 /// The number of an attempt, and its origin where that is not the publish.
-fn number(attempt: &AttemptView) -> String {
+fn attempt_number(attempt: &AttemptView) -> String {
     match attempt.origin {
         Origin::Replay | Origin::Resend => {
             format!("{} ({})", attempt.number, attempt.origin.as_str())
@@ -225,17 +233,17 @@ fn number(attempt: &AttemptView) -> String {
 
 /// The command that sends the event again: topic, subscription and id. It names the delivery where
 /// the subscription has several.
-fn resend(words: [&str; 3], key: &str, is_one_of_many: bool) -> String {
+fn resend_command(words: [&str; 3], key: &str, is_one_of_many: bool) -> String {
     let key = is_one_of_many.then(|| format!(" --delivery {key}"));
     let key = key.unwrap_or_default();
     let end_of_options = if words[2].starts_with('-') { " --" } else { "" };
-    let words = words.map(quoted).join(" ");
+    let words = words.map(shell_quoted).join(" ");
     format!("posthaste events resend{key}{end_of_options} {words}")
 }
 
 /// A word as a shell reads it. Hidden characters are written as bash and zsh read them, so that the
 /// command means the same when it is copied from a terminal.
-fn quoted(word: &str) -> String {
+fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+=,%".contains(c);
     let is_hidden = |c: char| is_hidden(c) || matches!(c, '\n' | '\t');
     if !word.is_empty() && word.chars().all(is_plain) {

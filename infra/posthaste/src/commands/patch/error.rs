@@ -5,7 +5,7 @@ use std::fmt;
 use posthaste_core::api::InputMistake;
 use posthaste_core::model::{SubscriptionName, TopicName};
 
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// Error of members that cannot be laid over what the server has.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub enum PatchError {
         name: SubscriptionName,
     },
     /// The settings with these members are none.
-    #[error("{}", Listed(topic, mistakes))]
+    #[error("{}", MistakeList(topic, mistakes))]
     Mistakes {
         /// The topic.
         topic: TopicName,
@@ -59,7 +59,7 @@ pub enum PatchError {
     },
 }
 
-impl Failure for PatchError {
+impl CommandFailure for PatchError {
     fn exit_code(&self) -> Option<u8> {
         Some(match self {
             Self::NoTopic { .. } | Self::NoSubscription { .. } => 4,
@@ -85,9 +85,9 @@ impl Failure for PatchError {
 }
 
 /// The mistakes of a topic, one or all of them.
-struct Listed<'a>(&'a TopicName, &'a [InputMistake]);
+struct MistakeList<'a>(&'a TopicName, &'a [InputMistake]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for MistakeList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(topic, mistakes) = self;
         if let [InputMistake { member, text, .. }] = mistakes {

@@ -19,7 +19,7 @@ fn view(members: Value) -> PressureView {
 }
 
 fn check(members: Value, expected: &str) {
-    assert_eq!(headline(&view(members)), expected);
+    assert_eq!(producers_sentence(&view(members)), expected);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_row_shows_how_much_of_the_history_has_passed() {
             history,
             refused,
             other_actions,
-        ] = row(&serde_json::from_value(resource).unwrap());
+        ] = resource_row(&serde_json::from_value(resource).unwrap());
         [name, level, reading, unit, history, refused, other_actions].join("|")
     };
     let rest = "|trim-caches, flush-dns";

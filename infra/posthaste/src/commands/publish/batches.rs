@@ -9,14 +9,14 @@ use posthaste_core::model::REQUEST_BYTES_MAX;
 use serde_json::Value;
 
 use super::content_type::{EVENT, EVENT_BATCH, JSON};
-use super::events::{Event, Events, EventsError};
+use super::events::{EventReader, EventsError, InputEvent};
 
 /// Bytes of an array besides its events.
 const BRACKETS: usize = 2;
 
 /// The events of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Batch {
+pub(super) struct EventBatch {
     /// Number of its first event in the file, from 0. The batch is named after it.
     pub(super) first: u64,
     /// The line in which each event begins, from 1.
@@ -32,9 +32,9 @@ pub(super) struct Batch {
 
 /// The next item of a source of events.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum SourceItem {
     /// An event.
-    Event(Event),
+    Event(InputEvent),
     /// A pause: the events that were read should not wait for more.
     Pause,
     /// Nothing more.
@@ -42,26 +42,26 @@ pub(super) enum Next {
 }
 
 /// A source of events.
-pub(super) trait Source {
+pub(super) trait EventSource {
     /// The next item.
-    fn next(&mut self) -> Result<Next, EventsError>;
+    fn next(&mut self) -> Result<SourceItem, EventsError>;
 }
 
-impl<R: BufRead> Source for Events<R> {
-    fn next(&mut self) -> Result<Next, EventsError> {
-        Ok(Self::next(self)?.map_or(Next::End, Next::Event))
+impl<R: BufRead> EventSource for EventReader<R> {
+    fn next(&mut self) -> Result<SourceItem, EventsError> {
+        Ok(Self::next(self)?.map_or(SourceItem::End, SourceItem::Event))
     }
 }
 
-impl<S: Source + ?Sized> Source for Box<S> {
-    fn next(&mut self) -> Result<Next, EventsError> {
+impl<S: EventSource + ?Sized> EventSource for Box<S> {
+    fn next(&mut self) -> Result<SourceItem, EventsError> {
         (**self).next()
     }
 }
 
 /// Settings of batches.
 #[derive(Debug, Clone)]
-pub(super) struct Packing {
+pub(super) struct PackingSettings {
     /// Most events in one request.
     pub(super) events_max: u32,
     /// Number of events to skip.
@@ -72,26 +72,26 @@ pub(super) struct Packing {
 
 /// The batches of an input.
 #[derive(Debug)]
-pub(super) struct Batches<S> {
+pub(super) struct EventBatches<S> {
     source: S,
-    packing: Packing,
+    packing: PackingSettings,
     /// Number of events that were taken from the source.
     count: u64,
-    types: Option<Types>,
+    types: Option<ContentTypes>,
     /// The first event of the next batch.
-    next: Option<Event>,
+    next: Option<InputEvent>,
 }
 
 /// The content types of a schema.
 #[derive(Debug, Clone)]
-struct Types {
+struct ContentTypes {
     one: Arc<str>,
     array: Arc<str>,
 }
 
-impl Batch {
+impl EventBatch {
     /// Number of its events.
-    pub(super) fn events(&self) -> u32 {
+    pub(super) fn event_count(&self) -> u32 {
         // `--batch` bounds it.
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
@@ -107,14 +107,14 @@ impl Batch {
     }
 
     /// The number of the event after its last.
-    pub(super) fn end(&self) -> u64 {
+    pub(super) fn end_index(&self) -> u64 {
         self.first + self.lines.len() as u64
     }
 }
 
-impl<S: Source> Batches<S> {
+impl<S: EventSource> EventBatches<S> {
     /// The batches of these events.
-    pub(super) fn of(source: S, packing: Packing) -> Self {
+    pub(super) fn new(source: S, packing: PackingSettings) -> Self {
         Self {
             source,
             packing,
@@ -126,8 +126,8 @@ impl<S: Source> Batches<S> {
 
     /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event
     /// keeps back the events before it in its batch.
-    pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
-        let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else {
+    pub(super) fn next(&mut self) -> Result<Option<EventBatch>, EventsError> {
+        let (Some(types), Some(event)) = (self.skip_to_start()?, self.next_event()?) else {
             return Ok(None);
         };
         let first = self.count - 1;
@@ -136,7 +136,7 @@ impl<S: Source> Batches<S> {
             let body = event.json.into_bytes();
             let lines = vec![event.line];
             let content_type = types.one;
-            return Ok(Some(Batch {
+            return Ok(Some(EventBatch {
                 first,
                 lines,
                 content_type,
@@ -146,7 +146,7 @@ impl<S: Source> Batches<S> {
         }
         let lines = vec![event.line];
         let content_type = types.array;
-        let mut batch = Batch {
+        let mut batch = EventBatch {
             first,
             lines,
             content_type,
@@ -154,11 +154,11 @@ impl<S: Source> Batches<S> {
             is_cut: false,
         };
         batch.body.extend_from_slice(event.json.as_bytes());
-        while batch.events() < self.packing.events_max {
-            let event = match self.take()? {
-                Next::Event(event) => event,
+        while batch.event_count() < self.packing.events_max {
+            let event = match self.take_item()? {
+                SourceItem::Event(event) => event,
                 next => {
-                    batch.is_cut = matches!(next, Next::Pause);
+                    batch.is_cut = matches!(next, SourceItem::Pause);
                     break;
                 }
             };
@@ -177,11 +177,13 @@ impl<S: Source> Batches<S> {
 
     /// Before the first batch: reads the file's first event, and skips the events that are to be
     /// left out.
-    fn begin(&mut self) -> Result<Option<Types>, EventsError> {
+    fn skip_to_start(&mut self) -> Result<Option<ContentTypes>, EventsError> {
         if self.types.is_none() {
             let from = self.packing.from;
-            while let Some(event) = self.wait()? {
-                let types = || Types::of(&event.json, self.packing.content_type.as_deref());
+            while let Some(event) = self.next_event()? {
+                let types = || {
+                    ContentTypes::for_first_event(&event.json, self.packing.content_type.as_deref())
+                };
                 self.types.get_or_insert_with(types);
                 if self.count > from {
                     self.next = Some(event);
@@ -199,29 +201,29 @@ impl<S: Source> Batches<S> {
     }
 
     /// The next event, however long it takes; `None` at the end.
-    fn wait(&mut self) -> Result<Option<Event>, EventsError> {
+    fn next_event(&mut self) -> Result<Option<InputEvent>, EventsError> {
         loop {
-            match self.take()? {
-                Next::Event(event) => return Ok(Some(event)),
-                Next::Pause => {}
-                Next::End => return Ok(None),
+            match self.take_item()? {
+                SourceItem::Event(event) => return Ok(Some(event)),
+                SourceItem::Pause => {}
+                SourceItem::End => return Ok(None),
             }
         }
     }
 
-    fn take(&mut self) -> Result<Next, EventsError> {
+    fn take_item(&mut self) -> Result<SourceItem, EventsError> {
         if let Some(event) = self.next.take() {
-            return Ok(Next::Event(event));
+            return Ok(SourceItem::Event(event));
         }
         let next = self.source.next()?;
-        self.count += u64::from(matches!(next, Next::Event(_)));
+        self.count += u64::from(matches!(next, SourceItem::Event(_)));
         Ok(next)
     }
 }
 
-impl Types {
+impl ContentTypes {
     /// The wanted content type. Otherwise only CloudEvents have one of their own.
-    fn of(first: &str, wanted: Option<&str>) -> Self {
+    fn for_first_event(first: &str, wanted: Option<&str>) -> Self {
         let is_cloud_event = || {
             serde_json::from_str::<Value>(first)
                 .is_ok_and(|event| event.get("specversion").is_some())
@@ -242,18 +244,18 @@ impl Types {
 mod tests {
     use super::*;
 
-    fn batches(input: &str, events_max: u32, from: u64) -> Vec<Batch> {
-        let packing = Packing {
+    fn batches(input: &str, events_max: u32, from: u64) -> Vec<EventBatch> {
+        let packing = PackingSettings {
             events_max,
             from,
             content_type: None,
         };
-        let mut batches = Batches::of(Events::of(input.as_bytes()), packing);
+        let mut batches = EventBatches::new(EventReader::new(input.as_bytes()), packing);
         std::iter::from_fn(|| batches.next().unwrap()).collect()
     }
 
     fn check(input: &str, events_max: u32, from: u64, expected: &[&str]) {
-        let shown = |batch: &Batch| {
+        let shown = |batch: &EventBatch| {
             format!(
                 "{} {:?} {}",
                 batch.first,
@@ -340,12 +342,12 @@ mod tests {
     #[test]
     fn the_content_type_follows_the_file_s_first_event() {
         let check = |input: &str, from: u64, wanted: Option<&str>, expected: &str| {
-            let packing = Packing {
+            let packing = PackingSettings {
                 events_max: 1,
                 from,
                 content_type: wanted.map(str::to_owned),
             };
-            let batch = Batches::of(Events::of(input.as_bytes()), packing)
+            let batch = EventBatches::new(EventReader::new(input.as_bytes()), packing)
                 .next()
                 .unwrap()
                 .unwrap();
@@ -365,28 +367,30 @@ mod tests {
     /// Events with pauses between them.
     struct Pausing(Vec<Option<u64>>);
 
-    impl Source for Pausing {
-        fn next(&mut self) -> Result<Next, EventsError> {
+    impl EventSource for Pausing {
+        fn next(&mut self) -> Result<SourceItem, EventsError> {
             let event = |line| {
-                Next::Event(Event {
+                SourceItem::Event(InputEvent {
                     json: "{}".to_owned(),
                     line,
                 })
             };
             let next = (!self.0.is_empty()).then(|| self.0.remove(0));
-            Ok(next.map_or(Next::End, |next| next.map_or(Next::Pause, event)))
+            Ok(next.map_or(SourceItem::End, |next| {
+                next.map_or(SourceItem::Pause, event)
+            }))
         }
     }
 
     #[test]
     fn a_pause_ends_a_batch_that_has_begun_and_its_name_says_so() {
         let check = |events: &[Option<u64>], from, expected: &[&str]| {
-            let packing = Packing {
+            let packing = PackingSettings {
                 events_max: 3,
                 from,
                 content_type: None,
             };
-            let mut batches = Batches::of(Pausing(events.to_vec()), packing);
+            let mut batches = EventBatches::new(Pausing(events.to_vec()), packing);
             let found: Vec<_> = std::iter::from_fn(|| batches.next().unwrap())
                 .map(|batch| format!("{} {:?}", batch.name("r"), batch.lines))
                 .collect();
@@ -410,18 +414,18 @@ mod tests {
 
     #[test]
     fn nothing_of_a_broken_batch_is_published_and_too_few_events_are_said() {
-        let packing = |from| Packing {
+        let packing = |from| PackingSettings {
             events_max: 2,
             from,
             content_type: None,
         };
-        let mut broken = Batches::of(Events::of(&b"{}{}{}x"[..]), packing(0));
+        let mut broken = EventBatches::new(EventReader::new(&b"{}{}{}x"[..]), packing(0));
         assert_eq!(broken.next().unwrap().unwrap().first, 0);
         assert!(matches!(
             broken.next(),
             Err(EventsError::Unexpected { line: 1, .. })
         ));
-        let short = Batches::of(Events::of(&b"{}{}"[..]), packing(3)).next();
+        let short = EventBatches::new(EventReader::new(&b"{}{}"[..]), packing(3)).next();
         assert!(matches!(
             short,
             Err(EventsError::TooFew { from: 3, events: 2 })

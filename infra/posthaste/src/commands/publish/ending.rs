@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use posthaste_core::model::time::format_duration;
 
-use super::batches::Batch;
+use super::batches::EventBatch;
 use super::events::EventsError;
 use crate::client::ClientError;
-use crate::error::Failure;
+use crate::error::CommandFailure;
 
 /// The end of a run.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Ending {
+pub(super) enum RunEnding {
     /// Every event was acknowledged. It is no error, and never shown as one.
     #[error("every event was acknowledged")]
     Done,
@@ -53,9 +53,9 @@ pub(super) enum Ending {
 /// Error of a run in which not every event was published.
 #[derive(Debug, thiserror::Error)]
 #[error("not every event was published")]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedRun {
     #[source]
-    pub(super) ending: Ending,
+    pub(super) ending: RunEnding,
     /// Advice on how to go on.
     pub(super) resume: String,
 }
@@ -63,22 +63,22 @@ pub(super) struct Unfinished {
 /// Error of a content type of one event, given for requests of many.
 #[derive(Debug, thiserror::Error)]
 #[error("--content-type {found} is that of one event, and with --rate a request carries many")]
-pub(super) struct ManyOfOne {
+pub(super) struct SingleEventTypeError {
     pub(super) found: String,
 }
 
-impl Failure for Unfinished {
+impl CommandFailure for UnfinishedRun {
     fn exit_code(&self) -> Option<u8> {
         Some(match &self.ending {
-            Ending::Interrupted { exit_code } => *exit_code,
-            Ending::GaveUp {
+            RunEnding::Interrupted { exit_code } => *exit_code,
+            RunEnding::GaveUp {
                 source: ClientError::Refused(refusal),
                 ..
             } if refusal.is_back_pressure() => 6,
-            Ending::GaveUp { .. } => 7,
-            Ending::Refused { source, .. } => return source.exit_code(),
+            RunEnding::GaveUp { .. } => 7,
+            RunEnding::Refused { source, .. } => return source.exit_code(),
             // A file that cannot be read says nothing about what is in it.
-            Ending::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
+            RunEnding::Input(error) if !matches!(error, EventsError::Read { .. }) => 3,
             _ => 1,
         })
     }
@@ -88,22 +88,22 @@ impl Failure for Unfinished {
     }
 }
 
-impl Failure for ManyOfOne {
+impl CommandFailure for SingleEventTypeError {
     fn exit_code(&self) -> Option<u8> {
         Some(2)
     }
 }
 
-impl Ending {
+impl RunEnding {
     /// A request that the server refused for good.
-    pub(super) fn refused(batch: &Batch, mut error: ClientError) -> Self {
+    pub(super) fn for_refusal(batch: &EventBatch, mut error: ClientError) -> Self {
         let mut place = match batch.lines.as_slice() {
             [line] => format!("event {} (the first is 0), in line {line},", batch.first),
             _ => {
                 format!(
                     "the request with the events {} to {} (the first is 0)",
                     batch.first,
-                    batch.end() - 1
+                    batch.end_index() - 1
                 )
             }
         };
@@ -127,7 +127,7 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Refusal;
+    use crate::client::ServerRefusal;
     use crate::error::CommandError;
     use serde_json::json;
     use std::io;
@@ -135,7 +135,7 @@ mod tests {
 
     fn refusal(status: u16, type_uri: &str) -> ClientError {
         let body = json!({ "type": type_uri, "title": "No" }).to_string();
-        ClientError::Refused(Box::new(Refusal::read(
+        ClientError::Refused(Box::new(ServerRefusal::from_response(
             status,
             &HeaderMap::new(),
             body.as_bytes(),
@@ -145,18 +145,18 @@ mod tests {
     #[test]
     fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
         let check = |ending, expected| {
-            let error = CommandError::from(Unfinished {
+            let error = CommandError::from(UnfinishedRun {
                 ending,
                 resume: String::new(),
             });
             assert_eq!(error.exit_code(), expected, "{error:?}");
         };
         let length = Duration::from_mins(15);
-        let gave_up = |status, type_uri| Ending::GaveUp {
+        let gave_up = |status, type_uri| RunEnding::GaveUp {
             length,
             source: refusal(status, type_uri),
         };
-        let refused = |status| Ending::Refused {
+        let refused = |status| RunEnding::Refused {
             place: String::new(),
             source: refusal(status, ""),
         };
@@ -173,11 +173,14 @@ mod tests {
             line: 1,
             source: io::Error::from(kind),
         };
-        check(Ending::Input(file(io::ErrorKind::IsADirectory)), 1);
-        check(Ending::Input(EventsError::TooFew { from: 3, events: 2 }), 3);
-        check(Ending::Interrupted { exit_code: 143 }, 143);
+        check(RunEnding::Input(file(io::ErrorKind::IsADirectory)), 1);
         check(
-            Ending::Thread(io::Error::from(io::ErrorKind::OutOfMemory)),
+            RunEnding::Input(EventsError::TooFew { from: 3, events: 2 }),
+            3,
+        );
+        check(RunEnding::Interrupted { exit_code: 143 }, 143);
+        check(
+            RunEnding::Thread(io::Error::from(io::ErrorKind::OutOfMemory)),
             1,
         );
     }

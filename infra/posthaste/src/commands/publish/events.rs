@@ -15,7 +15,7 @@ const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// An event of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct InputEvent {
     /// The text: one JSON object.
     pub(super) json: String,
     /// The line in which it begins, from 1.
@@ -82,9 +82,9 @@ pub(super) enum EventsError {
 
 /// The events of an input.
 #[derive(Debug)]
-pub(super) struct Events<R> {
+pub(super) struct EventReader<R> {
     input: R,
-    form: Form,
+    form: ReaderState,
     /// The current line, from 1.
     line: u64,
     /// Number of events that were read.
@@ -94,7 +94,7 @@ pub(super) struct Events<R> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ReaderState {
     /// At the beginning.
     Unknown,
     /// Before the first event, after a byte order mark.
@@ -111,12 +111,12 @@ enum Form {
     Loose,
 }
 
-impl<R: BufRead> Events<R> {
+impl<R: BufRead> EventReader<R> {
     /// The events of `input`. Nothing is read yet.
-    pub(super) fn of(input: R) -> Self {
+    pub(super) fn new(input: R) -> Self {
         Self {
             input,
-            form: Form::Unknown,
+            form: ReaderState::Unknown,
             line: 1,
             count: 0,
             is_over: false,
@@ -129,13 +129,13 @@ impl<R: BufRead> Events<R> {
     }
 
     /// The next event; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Event>, EventsError> {
-        if !self.seek()? {
+    pub(super) fn next(&mut self) -> Result<Option<InputEvent>, EventsError> {
+        if !self.seek_event()? {
             return Ok(None);
         }
         let index = self.count;
         let line = self.line;
-        let (text, is_whole) = self.object()?;
+        let (text, is_whole) = self.read_object()?;
         // Checked first: the text may have been cut inside a character.
         if !is_whole && text.len() >= EVENT_TEXT_BYTES_MAX {
             return Err(EventsError::TooLarge { index, line });
@@ -148,31 +148,45 @@ impl<R: BufRead> Events<R> {
             source,
         })?;
         self.count += 1;
-        Ok(Some(Event { json: text, line }))
+        Ok(Some(InputEvent { json: text, line }))
     }
 
     /// Goes to the beginning of the next event; false if there is none.
-    fn seek(&mut self) -> Result<bool, EventsError> {
+    fn seek_event(&mut self) -> Result<bool, EventsError> {
         loop {
-            let byte = self.peek()?;
+            let byte = self.peek_byte()?;
             let (form, is_event) = match (self.form, byte) {
                 (_, Some(b' ' | b'\t' | b'\r' | b'\n')) => (self.form, false),
-                (Form::Unknown, byte) if byte == Some(MARK[0]) => {
+                (ReaderState::Unknown, byte) if byte == Some(MARK[0]) => {
                     self.skip_mark()?;
                     continue;
                 }
-                (Form::Unknown | Form::Begun, Some(b'[')) => (Form::ArrayBegun, false),
-                (Form::Unknown | Form::Begun | Form::Loose, Some(b'{')) => (Form::Loose, true),
-                (Form::ArrayBegun | Form::ArrayComma, Some(b'{')) => (Form::Array, true),
-                (Form::ArrayBegun | Form::Array, Some(b']')) => (Form::ArrayOver, false),
-                (Form::Array, Some(b',')) => (Form::ArrayComma, false),
-                (Form::Unknown | Form::Begun | Form::Loose | Form::ArrayOver, None) => {
+                (ReaderState::Unknown | ReaderState::Begun, Some(b'[')) => {
+                    (ReaderState::ArrayBegun, false)
+                }
+                (ReaderState::Unknown | ReaderState::Begun | ReaderState::Loose, Some(b'{')) => {
+                    (ReaderState::Loose, true)
+                }
+                (ReaderState::ArrayBegun | ReaderState::ArrayComma, Some(b'{')) => {
+                    (ReaderState::Array, true)
+                }
+                (ReaderState::ArrayBegun | ReaderState::Array, Some(b']')) => {
+                    (ReaderState::ArrayOver, false)
+                }
+                (ReaderState::Array, Some(b',')) => (ReaderState::ArrayComma, false),
+                (
+                    ReaderState::Unknown
+                    | ReaderState::Begun
+                    | ReaderState::Loose
+                    | ReaderState::ArrayOver,
+                    None,
+                ) => {
                     return Ok(false);
                 }
                 (form, _) => {
                     return Err(EventsError::Unexpected {
                         line: self.line,
-                        expected: expected(form),
+                        expected: expected_text(form),
                     });
                 }
             };
@@ -188,25 +202,25 @@ impl<R: BufRead> Events<R> {
     /// Goes past a byte order mark.
     fn skip_mark(&mut self) -> Result<(), EventsError> {
         for byte in MARK {
-            if self.peek()? != Some(byte) {
+            if self.peek_byte()? != Some(byte) {
                 return Err(EventsError::Unexpected {
                     line: self.line,
-                    expected: expected(self.form),
+                    expected: expected_text(self.form),
                 });
             }
             self.input.consume(1);
         }
-        self.form = Form::Begun;
+        self.form = ReaderState::Begun;
         Ok(())
     }
 
     /// Reads an object up to the brace that closes it, the end of the input or the longest text.
     /// Returns its text, still unchecked, and whether it is closed.
-    fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
+    fn read_object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
         let mut text = Vec::new();
-        let mut nesting = Nesting::default();
+        let mut nesting = NestingDepth::default();
         loop {
-            let piece = self.fill()?;
+            let piece = self.fill_buffer()?;
             let piece = &piece[..piece.len().min(EVENT_TEXT_BYTES_MAX - text.len())];
             let mut lines = 0;
             let end = piece.iter().position(|byte| {
@@ -224,12 +238,12 @@ impl<R: BufRead> Events<R> {
         }
     }
 
-    fn peek(&mut self) -> Result<Option<u8>, EventsError> {
-        self.fill().map(|piece| piece.first().copied())
+    fn peek_byte(&mut self) -> Result<Option<u8>, EventsError> {
+        self.fill_buffer().map(|piece| piece.first().copied())
     }
 
     /// The buffered bytes, or the next piece of the input; empty at its end.
-    fn fill(&mut self) -> Result<&[u8], EventsError> {
+    fn fill_buffer(&mut self) -> Result<&[u8], EventsError> {
         let index = self.count;
         let line = self.line;
         // Asked twice, because a borrow that one arm of a loop returns lasts through all of them.
@@ -260,25 +274,27 @@ impl<R: BufRead> Events<R> {
     }
 }
 
-fn expected(form: Form) -> &'static str {
+fn expected_text(form: ReaderState) -> &'static str {
     match form {
-        Form::Unknown | Form::Begun => "an event (a JSON object) or an array of events",
-        Form::ArrayBegun => "an event (a JSON object), or the end of the array",
-        Form::Array => "a comma and the next event, or the end of the array",
-        Form::ArrayOver => "nothing more after the array",
-        Form::ArrayComma | Form::Loose => "the next event (a JSON object)",
+        ReaderState::Unknown | ReaderState::Begun => {
+            "an event (a JSON object) or an array of events"
+        }
+        ReaderState::ArrayBegun => "an event (a JSON object), or the end of the array",
+        ReaderState::Array => "a comma and the next event, or the end of the array",
+        ReaderState::ArrayOver => "nothing more after the array",
+        ReaderState::ArrayComma | ReaderState::Loose => "the next event (a JSON object)",
     }
 }
 
 /// Depth inside objects and arrays.
 #[derive(Debug, Default)]
-struct Nesting {
+struct NestingDepth {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
 }
 
-impl Nesting {
+impl NestingDepth {
     /// Takes the next byte; true if it closes what the first one opened.
     fn is_closed_by(&mut self, byte: u8) -> bool {
         if self.in_string {

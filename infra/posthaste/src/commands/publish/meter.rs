@@ -8,19 +8,19 @@ const SECS_MAX: u64 = 10;
 
 /// Counts events by the second.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct RateMeter {
     began: Option<Duration>,
     seconds: VecDeque<(u64, u64)>,
 }
 
-impl Meter {
+impl RateMeter {
     /// The first request is sent; later ones change nothing.
-    pub(super) fn begin(&mut self, now: Duration) {
+    pub(super) fn start(&mut self, now: Duration) {
         self.began.get_or_insert(now);
     }
 
     /// So many events were acknowledged.
-    pub(super) fn count(&mut self, now: Duration, events: u32) {
+    pub(super) fn add_events(&mut self, now: Duration, events: u32) {
         let second = now.as_secs();
         match self.seconds.back_mut() {
             Some((last, count)) if *last == second => *count += u64::from(events),
@@ -59,23 +59,23 @@ mod tests {
 
     #[test]
     fn the_last_ten_seconds_count() {
-        let mut meter = Meter::default();
-        let check = |meter: &Meter, ms: u64, expected: f64| {
+        let mut meter = RateMeter::default();
+        let check = |meter: &RateMeter, ms: u64, expected: f64| {
             assert!(
                 (meter.per_second(Duration::from_millis(ms)) - expected).abs() < 1e-9,
                 "{ms}"
             );
         };
         check(&meter, 0, 0.0);
-        meter.begin(Duration::from_secs(100));
-        meter.count(Duration::from_millis(100_500), 100);
+        meter.start(Duration::from_secs(100));
+        meter.add_events(Duration::from_millis(100_500), 100);
         check(&meter, 100_500, 100.0);
-        meter.count(Duration::from_secs(104), 300);
+        meter.add_events(Duration::from_secs(104), 300);
         check(&meter, 104_000, 100.0);
         check(&meter, 109_000, 400.0 / 9.0);
         check(&meter, 110_500, 30.0);
         check(&meter, 200_000, 0.0);
-        meter.count(Duration::from_secs(200), 50);
+        meter.add_events(Duration::from_secs(200), 50);
         check(&meter, 200_000, 5.0);
     }
 }

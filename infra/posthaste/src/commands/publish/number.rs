@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// A number with a comma between thousands.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (n, digit) in digits.chars().enumerate() {
@@ -14,10 +14,10 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// `1 event`, `2,000 events`.
-pub(super) fn count(number: u64, noun: &str) -> String {
+pub(super) fn count_with_noun(number: u64, noun: &str) -> String {
     format!(
         "{} {noun}{}",
-        grouped(number),
+        group_thousands(number),
         if number == 1 { "" } else { "s" }
     )
 }
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_by_the_thousand() {
-        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
+        let check = |number, expected: &str| assert_eq!(group_thousands(number), expected);
         check(0, "0");
         check(999, "999");
         check(1000, "1,000");
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn one_thing_has_no_plural() {
-        let check = |number, expected: &str| assert_eq!(count(number, "event"), expected);
+        let check = |number, expected: &str| assert_eq!(count_with_noun(number, "event"), expected);
         check(0, "0 events");
         check(1, "1 event");
         check(1000, "1,000 events");

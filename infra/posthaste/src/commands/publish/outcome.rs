@@ -9,8 +9,8 @@ use posthaste_publish::PRESSURE_HEADER;
 use ureq::Timeout;
 
 use super::pressure_header::PressureHeader;
-use super::report::Report;
-use crate::client::{Answer, ClientError, Refusal};
+use super::report::PublishReport;
+use crate::client::{ClientError, ClientResponse, ServerRefusal};
 
 /// Wait where an answer names no time: publish's own.
 const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
@@ -20,11 +20,11 @@ const WAIT_MAX: Duration = posthaste_core::model::IDEMPOTENCY_KEPT;
 
 /// Result of a request.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum PublishOutcome {
     /// Every delivery of its events is durable.
     Acknowledged {
         pressure: Option<PressureHeader>,
-        report: Option<Report>,
+        report: Option<PublishReport>,
     },
     /// Back pressure: nothing of it was accepted, come again after the wait.
     Refused {
@@ -43,10 +43,10 @@ pub(super) enum Outcome {
     Final(ClientError),
 }
 
-impl Outcome {
+impl PublishOutcome {
     /// True if a server has answered, whatever it said. A server that took the request and then
     /// fell silent counts.
-    pub(super) fn is_answer(&self) -> bool {
+    pub(super) fn is_response(&self) -> bool {
         let Self::Unclear {
             error: ClientError::Unreachable { source, .. },
             ..
@@ -58,17 +58,20 @@ impl Outcome {
     }
 
     /// Reads an answer that came at `now`, by the wall clock: a wait may be written as a date.
-    pub(super) fn read(answer: Result<Answer, ClientError>, now: Timestamp) -> Self {
+    pub(super) fn from_response(
+        answer: Result<ClientResponse, ClientError>,
+        now: Timestamp,
+    ) -> Self {
         let error = match answer {
             Ok(answer) => {
                 let pressure = answer
                     .headers
                     .get(PRESSURE_HEADER)
                     .and_then(|value| value.to_str().ok());
-                let pressure = pressure.map(PressureHeader::read);
+                let pressure = pressure.map(PressureHeader::parse);
                 return Self::Acknowledged {
                     pressure,
-                    report: Report::of(&answer),
+                    report: PublishReport::from_response(&answer),
                 };
             }
             Err(error) => error,
@@ -79,10 +82,10 @@ impl Outcome {
                 error => Self::Final(error),
             };
         };
-        let wait = wait(refusal, now);
+        let wait = requested_wait(refusal, now);
         match refusal.status {
             _ if refusal.is_back_pressure() => {
-                let pressure = refusal.pressure.as_deref().map(PressureHeader::read);
+                let pressure = refusal.pressure.as_deref().map(PressureHeader::parse);
                 Self::Refused {
                     wait: wait.unwrap_or(WAIT_DEFAULT),
                     pressure,
@@ -99,7 +102,7 @@ impl Outcome {
     }
 }
 
-fn wait(refusal: &Refusal, now: Timestamp) -> Option<Duration> {
+fn requested_wait(refusal: &ServerRefusal, now: Timestamp) -> Option<Duration> {
     let wait = parse_retry_after(refusal.retry_after.as_deref()?, now)?;
     Some(wait.min(WAIT_MAX))
 }
@@ -110,25 +113,25 @@ mod tests {
     use ureq::http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
-    fn shown(outcome: &Outcome) -> String {
+    fn shown(outcome: &PublishOutcome) -> String {
         match outcome {
-            Outcome::Acknowledged { pressure, .. } => pressure
+            PublishOutcome::Acknowledged { pressure, .. } => pressure
                 .as_ref()
                 .map_or("acknowledged".to_owned(), |pressure| {
                     format!("acknowledged: {pressure}")
                 }),
-            Outcome::Refused { wait, pressure, .. } => {
+            PublishOutcome::Refused { wait, pressure, .. } => {
                 let pressure = pressure
                     .as_ref()
                     .map(ToString::to_string)
                     .unwrap_or_default();
                 format!("refused {} {pressure}", wait.as_secs())
             }
-            Outcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
-            Outcome::Unclear { wait, .. } => {
+            PublishOutcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
+            PublishOutcome::Unclear { wait, .. } => {
                 format!("unclear {:?}", wait.map(|wait| wait.as_secs()))
             }
-            Outcome::Final(_) => "final".to_owned(),
+            PublishOutcome::Final(_) => "final".to_owned(),
         }
     }
 
@@ -145,20 +148,18 @@ mod tests {
     fn check(status: u16, problem: &str, with: &[(&'static str, &'static str)], expected: &str) {
         let body = format!(r#"{{"type":"urn:posthaste:problem:{problem}"}}"#);
         let answer = if status == 200 {
-            Ok(Answer {
+            Ok(ClientResponse {
                 status,
                 headers: headers(with),
                 body: Vec::new(),
             })
         } else {
-            Err(ClientError::Refused(Box::new(Refusal::read(
-                status,
-                &headers(with),
-                body.as_bytes(),
-            ))))
+            Err(ClientError::Refused(Box::new(
+                ServerRefusal::from_response(status, &headers(with), body.as_bytes()),
+            )))
         };
         assert_eq!(
-            shown(&Outcome::read(answer, Timestamp::EPOCH)),
+            shown(&PublishOutcome::from_response(answer, Timestamp::EPOCH)),
             expected,
             "{status} {problem} {with:?}"
         );
@@ -231,9 +232,9 @@ mod tests {
             url,
             source: Box::new(ureq::Error::ConnectionFailed),
         };
-        let outcome = Outcome::read(Err(error), Timestamp::EPOCH);
+        let outcome = PublishOutcome::from_response(Err(error), Timestamp::EPOCH);
         assert_eq!(
-            (shown(&outcome).as_str(), outcome.is_answer()),
+            (shown(&outcome).as_str(), outcome.is_response()),
             ("unclear None", false)
         );
     }

@@ -26,13 +26,13 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// The pace.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct PublishPace {
     /// The caller's bound, in events per second.
     cap: Option<f64>,
     requests_at_once: u32,
     /// Acknowledgements since the last increase.
     credit: u32,
-    limit: Option<Limit>,
+    limit: Option<RefusalLimit>,
     paused_until: Duration,
     slot_at: Duration,
     backed_off_at: Option<Duration>,
@@ -41,7 +41,7 @@ pub(super) struct Pace {
 
 /// A bound by refusals, in events per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Limit {
+struct RefusalLimit {
     /// The pace at which the server refused.
     refused: f64,
     /// The pace since then.
@@ -50,21 +50,21 @@ struct Limit {
 
 /// A request that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
+pub(super) struct SentBatch {
     /// Time of sending.
     pub(super) at: Duration,
     /// Number of its events.
     pub(super) events: u32,
 }
 
-impl Sent {
+impl SentBatch {
     /// True if an answer that came at `now` was held for the delay that it names.
     pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
         now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
     }
 }
 
-impl Pace {
+impl PublishPace {
     /// One request at once to begin with, and at most `cap` events per second.
     pub(super) fn new(cap: Option<u32>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Pace {
     }
 
     /// A request was sent.
-    pub(super) fn sent(&mut self, sent: Sent) {
+    pub(super) fn note_sent(&mut self, sent: SentBatch) {
         let Some(rate) = self.rate() else { return };
         let takes =
             Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
@@ -103,11 +103,16 @@ impl Pace {
     /// producer keeps to one request at once: more of them would undo the tarpit. An answer
     /// that came sooner than that was let through instead of held (`tarpit: advise`), and the
     /// next one would only be sent away before the delay is over.
-    pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
+    pub(super) fn note_acknowledged(
+        &mut self,
+        sent: SentBatch,
+        now: Duration,
+        delay: Option<Duration>,
+    ) {
         self.failures = 0;
         if let Some(delay) = delay {
             if !sent.was_held(now, delay) {
-                self.pause(now, delay);
+                self.pause_for(now, delay);
             }
             self.requests_at_once = 1;
             self.credit = 0;
@@ -128,9 +133,15 @@ impl Pace {
 
     /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace,
     /// which was `measured` events per second. The server's own wait gives the least pace.
-    pub(super) fn pushed_back(&mut self, sent: Sent, now: Duration, wait: Duration, measured: f64) {
+    pub(super) fn note_pushed_back(
+        &mut self,
+        sent: SentBatch,
+        now: Duration,
+        wait: Duration,
+        measured: f64,
+    ) {
         self.failures = 0;
-        self.pause(now, wait);
+        self.pause_for(now, wait);
         if !self.is_news(sent, now) {
             return;
         }
@@ -142,7 +153,7 @@ impl Pace {
             .unwrap_or(f64::INFINITY)
             .min(measured.max(events));
         let rate = (refused / 2.0).max(events / wait.as_secs_f64().max(1.0));
-        self.limit = Some(Limit {
+        self.limit = Some(RefusalLimit {
             refused: refused.max(rate),
             rate,
         });
@@ -151,9 +162,9 @@ impl Pace {
     /// A request was not answered, or the server is not able to now: one request at once, after a
     /// wait that doubles with every failure unless the server names one. `stretch`, from 1,
     /// makes the wait longer.
-    pub(super) fn failed(
+    pub(super) fn note_failed(
         &mut self,
-        sent: Sent,
+        sent: SentBatch,
         now: Duration,
         wait: Option<Duration>,
         stretch: f64,
@@ -163,7 +174,7 @@ impl Pace {
             .min(BACKOFF_MAX);
         let is_news = self.is_news(sent, now);
         if let Some(wait) = wait.or(is_news.then_some(backoff)) {
-            self.pause(now, wait.mul_f64(stretch));
+            self.pause_for(now, wait.mul_f64(stretch));
         }
         if is_news {
             self.failures += 1;
@@ -172,13 +183,13 @@ impl Pace {
         }
     }
 
-    fn pause(&mut self, now: Duration, wait: Duration) {
+    fn pause_for(&mut self, now: Duration, wait: Duration) {
         self.paused_until = self.paused_until.max(now.saturating_add(wait));
     }
 
     /// True if a refusal counts beside the last one: requests that were on their way together are
     /// refused together, and that is one refusal.
-    fn is_news(&mut self, sent: Sent, now: Duration) -> bool {
+    fn is_news(&mut self, sent: SentBatch, now: Duration) -> bool {
         let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
         if is_news {
             self.backed_off_at = Some(now);
@@ -209,9 +220,9 @@ mod tests {
         Duration::from_secs_f64(secs)
     }
 
-    fn acknowledge(pace: &mut Pace) {
-        pace.acknowledged(
-            Sent {
+    fn acknowledge(pace: &mut PublishPace) {
+        pace.note_acknowledged(
+            SentBatch {
                 at: secs(0.0),
                 events: 100,
             },
@@ -223,21 +234,25 @@ mod tests {
     /// Requests of 100 events, each sent a second before its answer; after each answer: requests at
     /// once, pace rounded, pause in seconds.
     fn check(cap: Option<u32>, trace: &[(Seen, Kept)]) {
-        let mut pace = Pace::new(cap);
+        let mut pace = PublishPace::new(cap);
         for (n, (seen, expected)) in trace.iter().enumerate() {
             let now = secs(1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0));
-            let sent = Sent {
+            let sent = SentBatch {
                 at: now.saturating_sub(secs(1.0)),
                 events: 100,
             };
             match *seen {
-                Acknowledged => pace.acknowledged(sent, now, None),
-                Delayed(delay) => pace.acknowledged(sent, now, Some(Duration::from_secs(delay))),
-                PushedBack(wait, measured) => {
-                    pace.pushed_back(sent, now, Duration::from_secs(wait), measured);
+                Acknowledged => pace.note_acknowledged(sent, now, None),
+                Delayed(delay) => {
+                    pace.note_acknowledged(sent, now, Some(Duration::from_secs(delay)))
                 }
-                Failed => pace.failed(sent, now, None, 1.0),
-                FailedFor(wait) => pace.failed(sent, now, Some(Duration::from_secs(wait)), 1.0),
+                PushedBack(wait, measured) => {
+                    pace.note_pushed_back(sent, now, Duration::from_secs(wait), measured);
+                }
+                Failed => pace.note_failed(sent, now, None, 1.0),
+                FailedFor(wait) => {
+                    pace.note_failed(sent, now, Some(Duration::from_secs(wait)), 1.0)
+                }
             }
             let paused = pace.paused_until.saturating_sub(now).as_secs_f64();
             let found = (pace.requests_at_once(), pace.rate().map(f64::round), paused);
@@ -247,7 +262,7 @@ mod tests {
 
     #[test]
     fn requests_at_once_grow_by_one_per_round_and_never_past_their_most() {
-        let mut pace = Pace::new(None);
+        let mut pace = PublishPace::new(None);
         let mut grown = Vec::new();
         for _ in 0..200 {
             acknowledge(&mut pace);
@@ -272,9 +287,9 @@ mod tests {
             (PushedBack(30, 400.0), (1, Some(64.0), 30.0)),
         ];
         check(None, &trace);
-        let mut pace = Pace::new(None);
-        pace.pushed_back(
-            Sent {
+        let mut pace = PublishPace::new(None);
+        pace.note_pushed_back(
+            SentBatch {
                 at: secs(0.0),
                 events: 100,
             },
@@ -310,15 +325,15 @@ mod tests {
             (Acknowledged, (2, Some(165.0), 0.0)),
         ];
         check(Some(300), &trace);
-        let mut pace = Pace::new(Some(50));
+        let mut pace = PublishPace::new(Some(50));
         for now in [0.0, 0.5, 4.0] {
-            pace.sent(Sent {
+            pace.note_sent(SentBatch {
                 at: secs(now),
                 events: 100,
             });
         }
         assert_eq!(pace.next_at(), secs(6.0));
-        pace.sent(Sent {
+        pace.note_sent(SentBatch {
             at: secs(60.0),
             events: 100,
         });
@@ -338,7 +353,7 @@ mod tests {
     #[test]
     fn an_answer_was_held_if_it_came_within_a_second_of_the_delay() {
         let check = |took_ms, delay_ms, expected| {
-            let sent = Sent {
+            let sent = SentBatch {
                 at: secs(7.0),
                 events: 1,
             };
@@ -379,14 +394,14 @@ mod tests {
 
     #[test]
     fn requests_that_are_refused_together_are_one_refusal() {
-        let mut pace = Pace::new(None);
+        let mut pace = PublishPace::new(None);
         (0..200).for_each(|_| acknowledge(&mut pace));
         for n in 0..16 {
-            let sent = Sent {
+            let sent = SentBatch {
                 at: secs(9.0 + f64::from(n) / 100.0),
                 events: 100,
             };
-            pace.pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);
+            pace.note_pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);
         }
         assert_eq!((pace.requests_at_once(), pace.rate()), (8, Some(400.0)));
         assert_eq!(pace.next_at(), secs(40.15));

@@ -9,61 +9,65 @@ use posthaste_ports::{Clock, Entropy};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::json;
 
-use super::batches::{Batches, Packing, Source};
+use super::batches::{EventBatches, EventSource, PackingSettings};
 use super::content_type::EVENT;
-use super::ending::{ManyOfOne, Unfinished};
-use super::events::Events;
-use super::number::count;
-use super::pace::Pace;
-use super::pipe::Pipe;
-use super::progress::{Progress, summary};
-use super::run::Run;
-use super::stream::{Sending, drive};
-use super::target::Target;
-use crate::cli::{Global, PublishArgs, Rate};
+use super::ending::{SingleEventTypeError, UnfinishedRun};
+use super::events::EventReader;
+use super::number::count_with_noun;
+use super::pace::PublishPace;
+use super::pipe::PipeHandle;
+use super::progress::{RunProgress, counts_summary};
+use super::run::PublishRun;
+use super::stream::{RunTarget, drive_run};
+use super::target::PublishTarget;
+use crate::cli::{GlobalOptions, PublishArgs, PublishRate};
 use crate::commands::InputError;
 use crate::error::CommandError;
-use crate::output::Reply;
+use crate::output::CommandReply;
 
 pub(super) fn run(
-    global: &Global,
+    global: &GlobalOptions,
     arguments: PublishArgs,
-    rate: Rate,
-) -> Result<Reply, CommandError> {
-    if let Some(content_type) = arguments.content_type.as_deref().filter(|it| is_of_one(it)) {
-        return Err(ManyOfOne {
+    rate: PublishRate,
+) -> Result<CommandReply, CommandError> {
+    if let Some(content_type) = arguments
+        .content_type
+        .as_deref()
+        .filter(|it| is_single_event_type(it))
+    {
+        return Err(SingleEventTypeError {
             found: content_type.to_owned(),
         }
         .into());
     }
-    let (source, pipe) = open(&arguments.file)?;
-    let target = Target::find(global, &arguments)?;
+    let (source, pipe) = open_input(&arguments.file)?;
+    let target = PublishTarget::find(global, &arguments)?;
     let pace = arguments.pace;
     let name = pace.run.unwrap_or_else(|| SystemEntropy.uuid().to_string());
-    let packing = Packing {
+    let packing = PackingSettings {
         events_max: pace.batch,
         from: pace.from,
         content_type: arguments.content_type,
     };
     let cap = match rate {
-        Rate::Auto => None,
-        Rate::PerSecond(events) => Some(events.get()),
+        PublishRate::Auto => None,
+        PublishRate::PerSecond(events) => Some(events.get()),
     };
-    Progress::begin(global.json, &name);
+    RunProgress::print_run_name(global.json, &name);
     let began = SystemClock.monotonic();
-    let run = Run::new(Pace::new(cap), pace.from, pace.give_up_after);
-    let run = drive(
+    let run = PublishRun::new(PublishPace::new(cap), pace.from, pace.give_up_after);
+    let run = drive_run(
         if pipe.is_some() { run.of_pipe() } else { run },
-        Batches::of(source, packing),
+        EventBatches::new(source, packing),
         pipe.as_ref(),
-        Sending {
+        RunTarget {
             target,
             name: name.as_str().into(),
         },
-        Progress::on_stderr(global.json, began),
+        RunProgress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
-    let done = reply(&run, &arguments.topic, &name, took);
+    let done = run_reply(&run, &arguments.topic, &name, took);
     let next = run.resume_at();
     let Some(ending) = run.into_ending() else {
         return Ok(done);
@@ -81,9 +85,9 @@ pub(super) fn run(
                 "{again} goes on there; what was published beyond is not published again within a day"
             )
         }
-        Some(pipe) => resume_pipe(next, pipe.taken(), &again),
+        Some(pipe) => resume_pipe(next, pipe.taken_count(), &again),
     };
-    Err(CommandError::from(Unfinished { ending, resume }).after(done))
+    Err(CommandError::from(UnfinishedRun { ending, resume }).with_done(done))
 }
 
 /// The events that cannot be read from the pipe again, and how to go on with the same events from
@@ -111,28 +115,28 @@ fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
 }
 
 /// True for the content type of a single event, which no request of many can have.
-fn is_of_one(content_type: &str) -> bool {
+fn is_single_event_type(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(EVENT)
 }
 
-type Input = (Box<dyn Source + Send>, Option<Pipe>);
+type SourceAndPipe = (Box<dyn EventSource + Send>, Option<PipeHandle>);
 
-fn open(path: &Path) -> Result<Input, InputError> {
+fn open_input(path: &Path) -> Result<SourceAndPipe, InputError> {
     let refuse = |source| InputError {
         path: path.to_owned(),
         source,
     };
     if path == Path::new("-") {
-        let (pipe, events) = Pipe::open(io::stdin()).map_err(refuse)?;
+        let (pipe, events) = PipeHandle::open(io::stdin()).map_err(refuse)?;
         return Ok((Box::new(events), Some(pipe)));
     }
     let file = File::open(path).map_err(refuse)?;
-    Ok((Box::new(Events::of(BufReader::new(file))), None))
+    Ok((Box::new(EventReader::new(BufReader::new(file))), None))
 }
 
 /// The state of the run.
-fn reply(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
+fn run_reply(run: &PublishRun, topic: &str, name: &str, took: Duration) -> CommandReply {
     let counts = run.counts();
     let json = json!({ "published": {
         "topic": topic,
@@ -150,14 +154,14 @@ fn reply(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
     // A double is exact for more events than a run can have.
     let per_second =
         u32::try_from(counts.events).map_or(f64::INFINITY, f64::from) / took.as_secs_f64().max(1.0);
-    let events = count(counts.events, "event");
+    let events = count_with_noun(counts.events, "event");
     let text = format!(
         "published {events} to {topic}: {}",
-        summary(counts, per_second)
+        counts_summary(counts, per_second)
     );
-    let reply = Reply::new(json).line(text);
+    let reply = CommandReply::new(json).line(text);
     match counts.report {
-        Some(report) => reply.line(report.text(topic)),
+        Some(report) => reply.line(report.to_text(topic)),
         None => reply,
     }
 }

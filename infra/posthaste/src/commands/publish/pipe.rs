@@ -10,63 +10,63 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::batches::{Next, Source};
-use super::events::{Event, Events, EventsError};
+use super::batches::{EventSource, SourceItem};
+use super::events::{EventReader, EventsError, InputEvent};
 
 /// Pause after which the events that were read are published without waiting for more.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// Events that were taken from the pipe.
-type Taken = Result<Option<Event>, EventsError>;
+type PipeItem = Result<Option<InputEvent>, EventsError>;
 
 /// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for
 /// ever.
 #[derive(Debug)]
-pub(super) struct Piped {
-    events: Receiver<Taken>,
-    tap: Arc<Tap>,
+pub(super) struct PipeEvents {
+    events: Receiver<PipeItem>,
+    tap: Arc<PipeState>,
     is_over: bool,
 }
 
 /// A handle that closes a pipe, and knows what was taken from it.
 #[derive(Debug)]
-pub(super) struct Pipe {
-    tap: Arc<Tap>,
+pub(super) struct PipeHandle {
+    tap: Arc<PipeState>,
     /// No message is ever sent here: the channel ends with the thread that reads.
     reader: Receiver<()>,
 }
 
 #[derive(Debug, Default)]
-struct Tap {
+struct PipeState {
     closed: CancellationToken,
     events: AtomicU64,
 }
 
 /// The pipe as it is read: closed, it has ended.
 #[derive(Debug)]
-struct Gate<R> {
+struct ClosableInput<R> {
     input: R,
-    tap: Arc<Tap>,
+    tap: Arc<PipeState>,
 }
 
-impl Pipe {
+impl PipeHandle {
     /// Begins to read.
-    pub(super) fn open<R: Read + Send + 'static>(input: R) -> io::Result<(Self, Piped)> {
-        let tap = Arc::new(Tap::default());
+    pub(super) fn open<R: Read + Send + 'static>(input: R) -> io::Result<(Self, PipeEvents)> {
+        let tap = Arc::new(PipeState::default());
         let (say, events) = sync_channel(0);
         let (alive, reader) = sync_channel(0);
-        let source = Events::of(BufReader::new(Gate {
+        let source = EventReader::new(BufReader::new(ClosableInput {
             input,
             tap: Arc::clone(&tap),
         }));
         let reading = Arc::clone(&tap);
-        thread::Builder::new().spawn(move || read(source, &reading, &say, alive))?;
+        thread::Builder::new().spawn(move || read_events(source, &reading, &say, alive))?;
         Ok((
             Self {
                 tap: Arc::clone(&tap),
                 reader,
             },
-            Piped {
+            PipeEvents {
                 events,
                 tap,
                 is_over: false,
@@ -81,7 +81,7 @@ impl Pipe {
 
     /// Number of events that were taken from a closed pipe. Events that were taken and never asked
     /// for count too.
-    pub(super) fn taken(self) -> u64 {
+    pub(super) fn taken_count(self) -> u64 {
         // Either it ends at once, or it waits for a pipe that is silent, and everything that came
         // is counted.
         let _ = self.reader.recv_timeout(PAUSE);
@@ -89,10 +89,10 @@ impl Pipe {
     }
 }
 
-fn read<R: Read>(
-    mut events: Events<BufReader<Gate<R>>>,
-    tap: &Tap,
-    say: &SyncSender<Taken>,
+fn read_events<R: Read>(
+    mut events: EventReader<BufReader<ClosableInput<R>>>,
+    tap: &PipeState,
+    say: &SyncSender<PipeItem>,
     alive: SyncSender<()>,
 ) {
     loop {
@@ -107,10 +107,10 @@ fn read<R: Read>(
     drop(alive);
 }
 
-impl Source for Piped {
-    fn next(&mut self) -> Result<Next, EventsError> {
+impl EventSource for PipeEvents {
+    fn next(&mut self) -> Result<SourceItem, EventsError> {
         if self.is_over {
-            return Ok(Next::End);
+            return Ok(SourceItem::End);
         }
         let next = self.events.recv_timeout(PAUSE);
         // Checked afterwards: an event that is cut off is no fault of a pipe that was closed here.
@@ -118,18 +118,18 @@ impl Source for Piped {
         self.is_over = !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout))
             || is_closed && next.is_err();
         match next {
-            Ok(Ok(Some(event))) => Ok(Next::Event(event)),
+            Ok(Ok(Some(event))) => Ok(SourceItem::Event(event)),
             // Closed, it ends where the same input does not: a cut, as a pause is.
-            _ if is_closed => Ok(Next::Pause),
-            Ok(Ok(None)) => Ok(Next::End),
+            _ if is_closed => Ok(SourceItem::Pause),
+            Ok(Ok(None)) => Ok(SourceItem::End),
             Ok(Err(error)) => Err(error),
-            Err(RecvTimeoutError::Timeout) => Ok(Next::Pause),
+            Err(RecvTimeoutError::Timeout) => Ok(SourceItem::Pause),
             Err(RecvTimeoutError::Disconnected) => Err(EventsError::Reader),
         }
     }
 }
 
-impl<R: Read> Read for Gate<R> {
+impl<R: Read> Read for ClosableInput<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.tap.closed.is_cancelled() {
             Ok(0)
@@ -144,16 +144,16 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn shown(next: &Result<Next, EventsError>) -> String {
+    fn shown(next: &Result<SourceItem, EventsError>) -> String {
         match next {
-            Ok(Next::Event(event)) => event.json.clone(),
-            Ok(Next::Pause) => "pause".to_owned(),
-            Ok(Next::End) => "end".to_owned(),
+            Ok(SourceItem::Event(event)) => event.json.clone(),
+            Ok(SourceItem::Pause) => "pause".to_owned(),
+            Ok(SourceItem::End) => "end".to_owned(),
             Err(error) => error.to_string(),
         }
     }
 
-    fn check(events: &mut Piped, expected: &[&str]) {
+    fn check(events: &mut PipeEvents, expected: &[&str]) {
         for expected in expected {
             assert_eq!(shown(&events.next()), *expected);
         }
@@ -162,37 +162,37 @@ mod tests {
     #[test]
     fn a_silent_pipe_pauses_and_its_end_is_its_end() {
         let (input, mut output) = io::pipe().unwrap();
-        let (pipe, mut events) = Pipe::open(input).unwrap();
+        let (pipe, mut events) = PipeHandle::open(input).unwrap();
         output.write_all(b"{}{\"a\":1}{").unwrap();
         check(&mut events, &["{}", "{\"a\":1}", "pause", "pause"]);
         output.write_all(b"}").unwrap();
         drop(output);
         check(&mut events, &["{}", "end", "end"]);
         pipe.close();
-        assert_eq!(pipe.taken(), 3);
+        assert_eq!(pipe.taken_count(), 3);
     }
 
     #[test]
     fn a_closed_pipe_hands_out_what_was_taken_and_no_more() {
         let (input, mut output) = io::pipe().unwrap();
-        let (pipe, mut events) = Pipe::open(input).unwrap();
+        let (pipe, mut events) = PipeHandle::open(input).unwrap();
         output.write_all(b"{}{}{}{\"cut\":").unwrap();
         check(&mut events, &["{}"]);
         pipe.close();
         check(&mut events, &["{}", "{}", "pause", "end"]);
-        assert_eq!(pipe.taken(), 3);
+        assert_eq!(pipe.taken_count(), 3);
         drop(output);
     }
 
     #[test]
     fn what_was_taken_and_not_asked_for_is_counted() {
         let (input, mut output) = io::pipe().unwrap();
-        let (pipe, mut events) = Pipe::open(input).unwrap();
+        let (pipe, mut events) = PipeHandle::open(input).unwrap();
         output.write_all(b"{}\n{}\n{}\n{}\n").unwrap();
         check(&mut events, &["{}"]);
         pipe.close();
         drop(events);
-        assert_eq!(pipe.taken(), 4);
+        assert_eq!(pipe.taken_count(), 4);
         drop(output);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct PressureHeader {
 
 impl PressureHeader {
     /// Reads the header. Unknown parts are left out.
-    pub(super) fn read(header: &str) -> Self {
+    pub(super) fn parse(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
         let level = parts.next().unwrap_or_default().to_owned();
         let mut resource = None;
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_header_is_read_as_far_as_it_is_known() {
         let check = |header: &str, shown: &str, delay: Option<u64>| {
-            let pressure = PressureHeader::read(header);
+            let pressure = PressureHeader::parse(header);
             assert_eq!(
                 (
                     pressure.to_string().as_str(),

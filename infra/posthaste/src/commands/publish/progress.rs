@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::number::grouped;
+use super::number::group_thousands;
 use super::pressure_header::PressureHeader;
-use super::run::Run;
-use super::step::Counts;
-use crate::terminal::{Shown, Stream, change_line, tell};
+use super::run::PublishRun;
+use super::step::RunCounts;
+use crate::terminal::{StandardStream, TerminalText, change_line, tell_user};
 
 /// Time between two changes of the line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
@@ -23,15 +23,15 @@ const REASON_CHARS_MAX: usize = 60;
 
 /// Progress, with the place and time at which it is shown.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     is_terminal: bool,
     next_at: Option<Duration>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Progress on standard error, from `now` on. With JSON only the run's name is written.
     pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
-        let is_terminal = Stream::Error.is_terminal();
+        let is_terminal = StandardStream::Error.is_terminal();
         let period = if is_terminal {
             TERMINAL_PERIOD
         } else {
@@ -45,12 +45,12 @@ impl Progress {
 
     /// Prints the run's name before anything is sent. A process that is killed prints nothing, and
     /// only with the name can the same events be sent again without a second publication.
-    pub(super) fn begin(is_json: bool, name: &str) {
+    pub(super) fn print_run_name(is_json: bool, name: &str) {
         // The run goes on without a reader.
-        let _ = Stream::Error.write_line(&if is_json {
-            Shown::json(json!({ "run": name }))
+        let _ = StandardStream::Error.write_line(&if is_json {
+            TerminalText::from_json(json!({ "run": name }))
         } else {
-            Shown::text(&format!("run {name}"))
+            TerminalText::from_text(&format!("run {name}"))
         });
     }
 
@@ -60,7 +60,7 @@ impl Progress {
     }
 
     /// Shows the progress, if it is time.
-    pub(super) fn show(&mut self, run: &Run, now: Duration) {
+    pub(super) fn show_if_due(&mut self, run: &PublishRun, now: Duration) {
         let Some(at) = self.next_at.filter(|at| *at <= now) else {
             return;
         };
@@ -70,24 +70,24 @@ impl Progress {
             LINE_PERIOD
         };
         self.next_at = Some(at.max(now.saturating_sub(period)) + period);
-        let text = line(run, now);
+        let text = progress_line(run, now);
         if self.is_terminal {
             change_line(&text);
         } else {
-            tell(&text);
+            tell_user(&text);
         }
     }
 
     /// Prints a message beside the progress.
-    pub(super) fn note(&self, text: &str) {
+    pub(super) fn print_message(&self, text: &str) {
         if self.next_at.is_some() {
-            self.end();
-            tell(text);
+            self.end_line();
+            tell_user(text);
         }
     }
 
     /// Ends the terminal's line.
-    pub(super) fn end(&self) {
+    pub(super) fn end_line(&self) {
         if self.is_terminal {
             change_line("");
         }
@@ -95,15 +95,15 @@ impl Progress {
 }
 
 /// Progress of a run.
-fn line(run: &Run, now: Duration) -> String {
+fn progress_line(run: &PublishRun, now: Duration) -> String {
     let pause = run
-        .pause(now)
+        .idle_reason(now)
         .map(|(trouble, wait)| (trouble.to_string(), wait));
     let pause = pause
         .as_ref()
         .map(|(trouble, wait)| (trouble.as_str(), *wait));
-    text(
-        summary(run.counts(), run.per_second(now)),
+    progress_text(
+        counts_summary(run.counts(), run.per_second(now)),
         run.pressure(),
         pause,
     )
@@ -111,7 +111,7 @@ fn line(run: &Run, now: Duration) -> String {
 
 /// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and
 /// why and for how long nothing is sent, where that is a second or more.
-fn text(
+fn progress_text(
     mut text: String,
     pressure: Option<&PressureHeader>,
     pause: Option<(&str, Duration)>,
@@ -128,8 +128,11 @@ fn text(
 }
 
 /// The counts, and the speed. Counts of zero are left out.
-pub(super) fn summary(counts: Counts, per_second: f64) -> String {
-    let mut text = format!("{} sent · {per_second:.0}/s", grouped(counts.events));
+pub(super) fn counts_summary(counts: RunCounts, per_second: f64) -> String {
+    let mut text = format!(
+        "{} sent · {per_second:.0}/s",
+        group_thousands(counts.events)
+    );
     let unmatched = counts.report.map_or(0, |report| report.unmatched);
     for (count, what) in [
         (counts.delayed, "delayed"),
@@ -138,7 +141,7 @@ pub(super) fn summary(counts: Counts, per_second: f64) -> String {
         (unmatched, "unmatched"),
     ] {
         if count > 0 {
-            let _ = write!(text, " · {} {what}", grouped(count));
+            let _ = write!(text, " · {} {what}", group_thousands(count));
         }
     }
     text
@@ -146,26 +149,26 @@ pub(super) fn summary(counts: Counts, per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Report;
+    use super::super::report::PublishReport;
     use super::*;
 
     #[test]
     fn what_never_happened_is_not_shown() {
-        let check = |counts, expected: &str| assert_eq!(summary(counts, 399.6), expected);
+        let check = |counts, expected: &str| assert_eq!(counts_summary(counts, 399.6), expected);
         check(
-            Counts {
+            RunCounts {
                 events: 12_300,
                 requests: 123,
-                ..Counts::default()
+                ..RunCounts::default()
             },
             "12,300 sent · 400/s",
         );
-        let report = Report {
+        let report = PublishReport {
             unmatched: 1400,
-            ..Report::default()
+            ..PublishReport::default()
         };
         check(
-            Counts {
+            RunCounts {
                 events: 12_300,
                 requests: 123,
                 delayed: 2,
@@ -182,9 +185,9 @@ mod tests {
         let check = |pressure: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
             let pause = pause.map(|(trouble, ms)| (trouble, Duration::from_millis(ms)));
             assert_eq!(
-                text(
+                progress_text(
                     "5 sent".to_owned(),
-                    pressure.map(PressureHeader::read).as_ref(),
+                    pressure.map(PressureHeader::parse).as_ref(),
                     pause
                 ),
                 expected

@@ -3,12 +3,12 @@
 
 use posthaste_core::api::PublishResponse;
 
-use super::number::count;
-use crate::client::Answer;
+use super::number::count_with_noun;
+use crate::client::ClientResponse;
 
 /// The counts of one answer, or of all answers of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct PublishReport {
     /// Answers that were counted.
     pub(super) answers: u64,
     /// Events that were accepted.
@@ -19,9 +19,9 @@ pub(super) struct Report {
     pub(super) subscriptions_max: u64,
 }
 
-impl Report {
+impl PublishReport {
     /// The counts of an answer. An older release answers without them, or without a part of them.
-    pub(super) fn of(answer: &Answer) -> Option<Self> {
+    pub(super) fn from_response(answer: &ClientResponse) -> Option<Self> {
         let answer: PublishResponse = serde_json::from_slice(&answer.body).ok()?;
         let (subscriptions, unmatched) =
             answer.matched_subscriptions.zip(answer.unmatched_events)?;
@@ -34,7 +34,7 @@ impl Report {
     }
 
     /// Adds the counts of another answer.
-    pub(super) fn add(&mut self, other: Self) {
+    pub(super) fn add_counts(&mut self, other: Self) {
         self.answers += other.answers;
         self.accepted += other.accepted;
         self.unmatched += other.unmatched;
@@ -42,8 +42,8 @@ impl Report {
     }
 
     /// The counts for people, with advice where nothing matched.
-    pub(super) fn text(&self, topic: &str) -> String {
-        let accepted = format!("accepted {}", count(self.accepted, "event"));
+    pub(super) fn to_text(&self, topic: &str) -> String {
+        let accepted = format!("accepted {}", count_with_noun(self.accepted, "event"));
         if self.accepted > 0 && self.unmatched == self.accepted {
             return format!(
                 "{accepted}; no subscription of {topic} matched, so nothing will be delivered\n  \
@@ -51,7 +51,7 @@ impl Report {
                  show {topic} NAME` for the filter and state of one"
             );
         }
-        let subscriptions = count(self.subscriptions_max, "subscription");
+        let subscriptions = count_with_noun(self.subscriptions_max, "subscription");
         let matched = match self.answers {
             ..=1 => format!("{subscriptions} of {topic} matched"),
             _ => format!("a request matched at most {subscriptions} of {topic}"),
@@ -60,7 +60,7 @@ impl Report {
             0 => format!("{accepted}; {matched}"),
             unmatched => format!(
                 "{accepted}; {matched}, and {} matched none",
-                count(unmatched, "event")
+                count_with_noun(unmatched, "event")
             ),
         }
     }
@@ -71,15 +71,15 @@ mod tests {
     use super::*;
     use ureq::http::HeaderMap;
 
-    fn report(body: &str) -> Option<Report> {
-        Report::of(&Answer {
+    fn report(body: &str) -> Option<PublishReport> {
+        PublishReport::from_response(&ClientResponse {
             status: 200,
             headers: HeaderMap::new(),
             body: body.as_bytes().to_vec(),
         })
     }
 
-    fn answer(accepted: u64, subscriptions: u64, unmatched: u64) -> Report {
+    fn answer(accepted: u64, subscriptions: u64, unmatched: u64) -> PublishReport {
         let body = format!(
             r#"{{"acceptedEvents":{accepted},"matchedSubscriptions":{subscriptions},"unmatchedEvents":{unmatched}}}"#
         );
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn one_answer_says_how_many_events_and_subscriptions() {
-        let check = |report: Report, expected: &str| assert_eq!(report.text("orders"), expected);
+        let check =
+            |report: PublishReport, expected: &str| assert_eq!(report.to_text("orders"), expected);
         check(
             answer(3, 2, 0),
             "accepted 3 events; 2 subscriptions of orders matched",
@@ -125,17 +126,17 @@ mod tests {
         let expected = "accepted 2 events; no subscription of orders matched, so nothing will be \
             delivered\n  try: `posthaste topics show orders` for its subscriptions, and `posthaste \
             subscriptions show orders NAME` for the filter and state of one";
-        assert_eq!(answer(2, 0, 2).text("orders"), expected);
+        assert_eq!(answer(2, 0, 2).to_text("orders"), expected);
     }
 
     #[test]
     fn answers_of_a_run_are_added_up() {
-        let check = |answers: &[Report], expected: &str| {
-            let mut all = Report::default();
+        let check = |answers: &[PublishReport], expected: &str| {
+            let mut all = PublishReport::default();
             for answer in answers {
-                all.add(*answer);
+                all.add_counts(*answer);
             }
-            assert_eq!(all.text("orders"), expected);
+            assert_eq!(all.to_text("orders"), expected);
         };
         check(
             &[answer(100, 2, 0)],

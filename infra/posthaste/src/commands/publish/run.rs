@@ -8,16 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batches::Batch;
-use super::ending::Ending;
+use super::batches::EventBatch;
+use super::ending::RunEnding;
 use super::events::EventsError;
-use super::meter::Meter;
-use super::outcome::Outcome;
-use super::pace::{Pace, REQUESTS_AT_ONCE_MAX, Sent};
+use super::meter::RateMeter;
+use super::outcome::PublishOutcome;
+use super::pace::{PublishPace, REQUESTS_AT_ONCE_MAX, SentBatch};
 use super::pressure_header::PressureHeader;
-use super::report::Report;
-use super::step::{Counts, Step};
-use super::unacknowledged::{State, Unacknowledged};
+use super::report::PublishReport;
+use super::step::{RunCounts, RunStep};
+use super::unacknowledged::{BatchState, UnacknowledgedBatches};
 use crate::client::ClientError;
 
 /// Greatest stretch of a wait, as a share of it, so that producers that were refused together do
@@ -34,24 +34,24 @@ const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// A run.
 #[derive(Debug, Default)]
-pub(super) struct Run {
-    pace: Pace,
-    meter: Meter,
+pub(super) struct PublishRun {
+    pace: PublishPace,
+    meter: RateMeter,
     give_up_after: Duration,
     is_pipe: bool,
-    tasks: Unacknowledged,
-    input: Input,
+    tasks: UnacknowledgedBatches,
+    input: InputState,
     /// The first event that was not read.
     unread: u64,
     /// The error of the source. Events that were read are published before it is reported.
     broken: Option<EventsError>,
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
     /// Exit code of the signal, while events that were taken from a pipe are still being
     /// published.
     closing: Option<u8>,
     /// True once the run no longer waits for answers.
     is_abandoned: bool,
-    counts: Counts,
+    counts: RunCounts,
     pressure: Option<PressureHeader>,
     /// The last reason to send something again.
     trouble: Option<ClientError>,
@@ -62,17 +62,17 @@ pub(super) struct Run {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Input {
+enum InputState {
     #[default]
     Idle,
     Asked,
     Over,
 }
 
-impl Run {
+impl PublishRun {
     /// A run that begins with the event `from`, and gives up after this time without an
     /// acknowledgement.
-    pub(super) fn new(pace: Pace, from: u64, give_up_after: Duration) -> Self {
+    pub(super) fn new(pace: PublishPace, from: u64, give_up_after: Duration) -> Self {
         Self {
             pace,
             unread: from,
@@ -90,34 +90,37 @@ impl Run {
     }
 
     /// The next step.
-    pub(super) fn next(&mut self, now: Duration) -> Step {
-        self.look_for_an_end(now);
+    pub(super) fn next(&mut self, now: Duration) -> RunStep {
+        self.end_if_over(now);
         if self.ending.is_some() {
             let is_over = self.is_abandoned || self.in_flight() == 0;
             return if is_over {
-                Step::Over
+                RunStep::Over
             } else {
-                Step::Wait(None)
+                RunStep::Wait(None)
             };
         }
-        if self.input == Input::Idle && self.tasks.len() < BATCHES_MAX && !self.tasks.has_fresh() {
-            self.input = Input::Asked;
-            return Step::Read;
+        if self.input == InputState::Idle
+            && self.tasks.len() < BATCHES_MAX
+            && !self.tasks.has_fresh()
+        {
+            self.input = InputState::Asked;
+            return RunStep::Read;
         }
-        match self.due(now) {
-            Some(first) => self.send(first, now),
-            None => Step::Wait(self.wake_at()),
+        match self.due_batch(now) {
+            Some(first) => self.send_batch(first, now),
+            None => RunStep::Wait(self.wake_at()),
         }
     }
 
     /// Takes the result of a [`Step::Read`].
-    pub(super) fn read(&mut self, batch: Result<Option<Batch>, EventsError>) {
-        self.input = Input::Over;
+    pub(super) fn take_batch(&mut self, batch: Result<Option<EventBatch>, EventsError>) {
+        self.input = InputState::Over;
         match batch {
             Ok(Some(batch)) => {
-                self.input = Input::Idle;
-                self.unread = batch.end();
-                self.tasks.add(batch);
+                self.input = InputState::Idle;
+                self.unread = batch.end_index();
+                self.tasks.add_batch(batch);
             }
             Ok(None) => {}
             Err(error) => self.broken = Some(error),
@@ -126,36 +129,42 @@ impl Run {
 
     /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform
     /// in 0 to 1.
-    pub(super) fn answered(&mut self, now: Duration, first: u64, outcome: Outcome, chance: f64) {
+    pub(super) fn take_outcome(
+        &mut self,
+        now: Duration,
+        first: u64,
+        outcome: PublishOutcome,
+        chance: f64,
+    ) {
         let Some(task) = self.tasks.get_mut(first) else {
             return;
         };
-        let State::InFlight { since } = task.state else {
+        let BatchState::InFlight { since } = task.state else {
             return;
         };
-        let sent = Sent {
+        let sent = SentBatch {
             at: since,
-            events: task.batch.events(),
+            events: task.batch.event_count(),
         };
         let stretch = 1.0 + STRETCH_MAX * chance;
-        task.state = State::Waiting {
+        task.state = BatchState::Waiting {
             not_before: Duration::ZERO,
         };
-        self.is_met |= outcome.is_answer();
+        self.is_met |= outcome.is_response();
         match outcome {
-            Outcome::Acknowledged { pressure, report } => {
+            PublishOutcome::Acknowledged { pressure, report } => {
                 self.tasks.remove(first);
-                self.acknowledged(now, sent, pressure);
-                self.reported(report);
+                self.note_acknowledged(now, sent, pressure);
+                self.add_report(report);
             }
-            Outcome::Refused {
+            PublishOutcome::Refused {
                 wait,
                 pressure,
                 error,
             } => {
                 let measured = self.meter.per_second(now);
                 self.pace
-                    .pushed_back(sent, now, wait.mul_f64(stretch), measured);
+                    .note_pushed_back(sent, now, wait.mul_f64(stretch), measured);
                 let is_delay =
                     matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
                 self.counts.delayed += u64::from(is_delay);
@@ -163,19 +172,19 @@ impl Run {
                 self.pressure = pressure;
                 self.trouble = Some(error);
             }
-            Outcome::InUse { wait, error } => {
+            PublishOutcome::InUse { wait, error } => {
                 let not_before = now.saturating_add(wait.mul_f64(stretch));
-                task.state = State::Waiting { not_before };
+                task.state = BatchState::Waiting { not_before };
                 self.trouble = Some(error);
             }
-            Outcome::Unclear { wait, error } => {
-                self.pace.failed(sent, now, wait, stretch);
+            PublishOutcome::Unclear { wait, error } => {
+                self.pace.note_failed(sent, now, wait, stretch);
                 self.trouble = Some(error);
             }
-            Outcome::Final(error) => {
+            PublishOutcome::Final(error) => {
                 let batch = Arc::clone(&task.batch);
                 self.ending
-                    .get_or_insert_with(|| Ending::refused(&batch, error));
+                    .get_or_insert_with(|| RunEnding::for_refusal(&batch, error));
             }
         }
     }
@@ -183,19 +192,20 @@ impl Run {
     /// Takes a signal. After the first one the run waits for answers, and publishes the events that
     /// were taken from a pipe, which the driver closes. After the second one it waits for
     /// nothing.
-    pub(super) fn interrupted(&mut self, exit_code: u8) {
+    pub(super) fn take_signal(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
             self.closing = Some(exit_code);
             return;
         }
         self.is_abandoned = !is_first;
-        self.ending.get_or_insert(Ending::Interrupted { exit_code });
+        self.ending
+            .get_or_insert(RunEnding::Interrupted { exit_code });
     }
 
     /// The work that the run still waits for after a signal, if there is any.
     pub(super) fn waits_for(&self) -> Option<&'static str> {
-        let is_open = self.input != Input::Over || !self.tasks.is_empty();
+        let is_open = self.input != InputState::Over || !self.tasks.is_empty();
         if self.is_abandoned {
             None
         } else if self.closing.is_some() && self.ending.is_none() && is_open {
@@ -206,7 +216,7 @@ impl Run {
     }
 
     /// Counts of the run.
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> RunCounts {
         self.counts
     }
 
@@ -221,7 +231,7 @@ impl Run {
     }
 
     /// The reason why nothing is sent, and until when.
-    pub(super) fn pause(&self, now: Duration) -> Option<(&ClientError, Duration)> {
+    pub(super) fn idle_reason(&self, now: Duration) -> Option<(&ClientError, Duration)> {
         let is_idle = self.in_flight() == 0 && !self.tasks.is_empty();
         let until = self.wake_at().filter(|until| is_idle && *until > now)?;
         self.trouble
@@ -236,24 +246,30 @@ impl Run {
 
     /// The first event that is not known to be published: the place to go on from.
     pub(super) fn resume_at(&self) -> u64 {
-        self.tasks.first().unwrap_or(self.unread)
+        self.tasks.first_event().unwrap_or(self.unread)
     }
 
     /// Ends the run for a reason of the driver. It waits for no more answers.
-    pub(super) fn abandon(&mut self, ending: Ending) {
+    pub(super) fn abandon(&mut self, ending: RunEnding) {
         self.ending.get_or_insert(ending);
         self.is_abandoned = true;
     }
 
     /// The reason for an end before the end of the file, if there is one.
-    pub(super) fn into_ending(self) -> Option<Ending> {
-        self.ending.filter(|ending| !matches!(ending, Ending::Done))
+    pub(super) fn into_ending(self) -> Option<RunEnding> {
+        self.ending
+            .filter(|ending| !matches!(ending, RunEnding::Done))
     }
 
-    fn acknowledged(&mut self, now: Duration, sent: Sent, pressure: Option<PressureHeader>) {
+    fn note_acknowledged(
+        &mut self,
+        now: Duration,
+        sent: SentBatch,
+        pressure: Option<PressureHeader>,
+    ) {
         let delay = pressure.as_ref().and_then(PressureHeader::delay);
-        self.pace.acknowledged(sent, now, delay);
-        self.meter.count(now, sent.events);
+        self.pace.note_acknowledged(sent, now, delay);
+        self.meter.add_events(now, sent.events);
         self.counts.events += u64::from(sent.events);
         self.counts.requests += 1;
         self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
@@ -262,31 +278,34 @@ impl Run {
         self.trouble = None;
     }
 
-    fn reported(&mut self, report: Option<Report>) {
+    fn add_report(&mut self, report: Option<PublishReport>) {
         let Some(report) = report else { return };
-        self.counts.report.get_or_insert_default().add(report);
+        self.counts
+            .report
+            .get_or_insert_default()
+            .add_counts(report);
     }
 
-    fn look_for_an_end(&mut self, now: Duration) {
+    fn end_if_over(&mut self, now: Duration) {
         if self.ending.is_some() {
             return;
         }
-        if self.input == Input::Over && self.tasks.is_empty() {
+        if self.input == InputState::Over && self.tasks.is_empty() {
             let closed = self
                 .closing
-                .map(|exit_code| Ending::Interrupted { exit_code });
+                .map(|exit_code| RunEnding::Interrupted { exit_code });
             self.ending = self
                 .broken
                 .take()
-                .map(Ending::Input)
+                .map(RunEnding::Input)
                 .or(closed)
-                .or(Some(Ending::Done));
+                .or(Some(RunEnding::Done));
         } else if self.gives_up_at().is_some_and(|at| at <= now) {
-            let length = self.patience();
+            let length = self.give_up_wait();
             self.ending = self
                 .trouble
                 .take()
-                .map(|source| Ending::GaveUp { length, source });
+                .map(|source| RunEnding::GaveUp { length, source });
         }
     }
 
@@ -294,10 +313,10 @@ impl Run {
     /// may be a good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
-        is_stuck.then(|| self.progress_at.saturating_add(self.patience()))
+        is_stuck.then(|| self.progress_at.saturating_add(self.give_up_wait()))
     }
 
-    fn patience(&self) -> Duration {
+    fn give_up_wait(&self) -> Duration {
         if self.is_met {
             self.give_up_after
         } else {
@@ -310,12 +329,12 @@ impl Run {
     }
 
     /// The first batch that may be sent now.
-    fn due(&self, now: Duration) -> Option<u64> {
+    fn due_batch(&self, now: Duration) -> Option<u64> {
         if !self.has_room() || self.pace.next_at() > now {
             return None;
         }
         self.tasks
-            .waiting()
+            .waiting_batches()
             .find(|(_, not_before)| *not_before <= now)
             .map(|(first, _)| first)
     }
@@ -324,7 +343,7 @@ impl Run {
     fn wake_at(&self) -> Option<Duration> {
         let first = self
             .tasks
-            .waiting()
+            .waiting_batches()
             .map(|(_, not_before)| not_before)
             .min()
             .filter(|_| self.has_room());
@@ -332,22 +351,22 @@ impl Run {
         first.into_iter().chain(self.gives_up_at()).min()
     }
 
-    fn send(&mut self, first: u64, now: Duration) -> Step {
-        self.meter.begin(now);
+    fn send_batch(&mut self, first: u64, now: Duration) -> RunStep {
+        self.meter.start(now);
         if self.tasks.is_all_fresh() {
             self.progress_at = now;
         }
         let Some(task) = self.tasks.get_mut(first) else {
-            return Step::Wait(None);
+            return RunStep::Wait(None);
         };
         self.counts.retried += u64::from(task.attempts > 0);
         task.attempts += 1;
-        task.state = State::InFlight { since: now };
-        self.pace.sent(Sent {
+        task.state = BatchState::InFlight { since: now };
+        self.pace.note_sent(SentBatch {
             at: now,
-            events: task.batch.events(),
+            events: task.batch.event_count(),
         });
-        Step::Send(Arc::clone(&task.batch))
+        RunStep::Send(Arc::clone(&task.batch))
     }
 }
 

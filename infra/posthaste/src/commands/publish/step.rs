@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batches::Batch;
-use super::report::Report;
+use super::batches::EventBatch;
+use super::report::PublishReport;
 
 /// The next step of the driver.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum RunStep {
     /// Send this batch, and say how it was answered.
-    Send(Arc<Batch>),
+    Send(Arc<EventBatch>),
     /// Read a batch, and say what came.
     Read,
     /// Wait for an answer, a batch or a signal, and at most until this time.
@@ -21,7 +21,7 @@ pub(super) enum Step {
 
 /// Counts of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct RunCounts {
     /// Events that were acknowledged.
     pub(super) events: u64,
     /// Requests that were acknowledged.
@@ -35,5 +35,5 @@ pub(super) struct Counts {
     /// Requests that were sent again.
     pub(super) retried: u64,
     /// Counts of the server's answers, if they have any.
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<PublishReport>,
 }

@@ -10,129 +10,138 @@ use posthaste_ports::{Clock, Entropy};
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime;
 
-use super::batches::{Batch, Batches, Source};
-use super::ending::Ending;
+use super::batches::{EventBatch, EventBatches, EventSource};
+use super::ending::RunEnding;
 use super::events::EventsError;
-use super::outcome::Outcome;
-use super::pipe::Pipe;
-use super::progress::Progress;
-use super::run::Run;
-use super::step::Step;
-use super::target::Target;
-use crate::signals::Signals;
+use super::outcome::PublishOutcome;
+use super::pipe::PipeHandle;
+use super::progress::RunProgress;
+use super::run::PublishRun;
+use super::step::RunStep;
+use super::target::PublishTarget;
+use crate::signals::SignalListener;
 
 /// Message of a thread.
-enum Said {
-    Read(Result<Option<Batch>, EventsError>),
-    Answered { first: u64, outcome: Outcome },
+enum ThreadMessage {
+    Read(Result<Option<EventBatch>, EventsError>),
+    Answered { first: u64, outcome: PublishOutcome },
     Interrupted { exit_code: u8 },
     Panicked,
 }
 
 /// Reports a panic of its thread, which otherwise would never be answered.
-struct Alarm(Sender<Said>);
+struct PanicAlarm(Sender<ThreadMessage>);
 
-impl Drop for Alarm {
+impl Drop for PanicAlarm {
     fn drop(&mut self) {
         if thread::panicking() {
             // Without a receiver the run is over.
-            let _ = self.0.send(Said::Panicked);
+            let _ = self.0.send(ThreadMessage::Panicked);
         }
     }
 }
 
 /// The target of the run's requests, and their names.
 #[derive(Debug, Clone)]
-pub(super) struct Sending {
+pub(super) struct RunTarget {
     /// The topic's endpoint.
-    pub(super) target: Target,
+    pub(super) target: PublishTarget,
     /// The name of the run.
     pub(super) name: Arc<str>,
 }
 
 /// The threads of a run, and their messages.
-struct Threads {
-    sending: Sending,
-    said: Receiver<Said>,
-    say: Sender<Said>,
+struct RunThreads {
+    sending: RunTarget,
+    said: Receiver<ThreadMessage>,
+    say: Sender<ThreadMessage>,
     read: Sender<()>,
 }
 
 /// Runs to the end, and returns the run. The pipe, if the batches come from one, is closed by a
 /// signal and at the end.
-pub(super) fn drive<S: Source + Send + 'static>(
-    mut run: Run,
-    batches: Batches<S>,
-    pipe: Option<&Pipe>,
-    sending: Sending,
-    mut progress: Progress,
-) -> Run {
-    let threads = match Threads::start(batches, sending) {
+pub(super) fn drive_run<S: EventSource + Send + 'static>(
+    mut run: PublishRun,
+    batches: EventBatches<S>,
+    pipe: Option<&PipeHandle>,
+    sending: RunTarget,
+    mut progress: RunProgress,
+) -> PublishRun {
+    let threads = match RunThreads::start(batches, sending) {
         Ok(threads) => threads,
         Err(error) => {
-            run.abandon(Ending::Thread(error));
+            run.abandon(RunEnding::Thread(error));
             return run;
         }
     };
     loop {
         let now = SystemClock.monotonic();
-        progress.show(&run, now);
+        progress.show_if_due(&run, now);
         match run.next(now) {
-            Step::Over => break,
+            RunStep::Over => break,
             // The receiver ends after the last batch.
-            Step::Read => drop(threads.read.send(())),
-            Step::Send(batch) => {
-                if let Err(error) = threads.send(batch) {
-                    run.abandon(Ending::Thread(error));
+            RunStep::Read => drop(threads.read.send(())),
+            RunStep::Send(batch) => {
+                if let Err(error) = threads.send_batch(batch) {
+                    run.abandon(RunEnding::Thread(error));
                 }
             }
-            Step::Wait(until) => {
+            RunStep::Wait(until) => {
                 let until = until.into_iter().chain(progress.next_at()).min();
-                if let Some(said) = threads.wait(until.map(|until| until.saturating_sub(now))) {
-                    hear(&mut run, said, pipe, &progress);
+                if let Some(said) =
+                    threads.next_message(until.map(|until| until.saturating_sub(now)))
+                {
+                    handle_message(&mut run, said, pipe, &progress);
                 }
             }
         }
     }
-    progress.end();
+    progress.end_line();
     pipe.inspect(|pipe| pipe.close());
     run
 }
 
-fn hear(run: &mut Run, said: Said, pipe: Option<&Pipe>, progress: &Progress) {
+fn handle_message(
+    run: &mut PublishRun,
+    said: ThreadMessage,
+    pipe: Option<&PipeHandle>,
+    progress: &RunProgress,
+) {
     match said {
-        Said::Read(batch) => run.read(batch),
-        Said::Answered { first, outcome } => {
-            run.answered(
+        ThreadMessage::Read(batch) => run.take_batch(batch),
+        ThreadMessage::Answered { first, outcome } => {
+            run.take_outcome(
                 SystemClock.monotonic(),
                 first,
                 outcome,
                 SystemEntropy.fraction(),
             );
         }
-        Said::Interrupted { exit_code } => {
-            run.interrupted(exit_code);
+        ThreadMessage::Interrupted { exit_code } => {
+            run.take_signal(exit_code);
             pipe.inspect(|pipe| pipe.close());
             if let Some(what) = run.waits_for() {
-                progress.note(&format!("{what}; interrupt again to go without that"));
+                progress.print_message(&format!("{what}; interrupt again to go without that"));
             }
         }
-        Said::Panicked => run.abandon(Ending::Panicked),
+        ThreadMessage::Panicked => run.abandon(RunEnding::Panicked),
     }
 }
 
-impl Threads {
-    fn start<S: Source + Send + 'static>(
-        mut batches: Batches<S>,
-        sending: Sending,
+impl RunThreads {
+    fn start<S: EventSource + Send + 'static>(
+        mut batches: EventBatches<S>,
+        sending: RunTarget,
     ) -> std::io::Result<Self> {
         let (say, said) = channel();
         let (read, asked) = channel::<()>();
-        listen(say.clone())?;
-        let reader = Alarm(say.clone());
+        listen_for_signals(say.clone())?;
+        let reader = PanicAlarm(say.clone());
         // Never waited for: a pipe may be silent for ever.
         thread::Builder::new().spawn(move || {
-            while asked.recv().is_ok() && reader.0.send(Said::Read(batches.next())).is_ok() {}
+            while asked.recv().is_ok() && reader.0.send(ThreadMessage::Read(batches.next())).is_ok()
+            {
+            }
         })?;
         Ok(Self {
             sending,
@@ -143,18 +152,18 @@ impl Threads {
     }
 
     /// Sends a batch on a thread of its own; the run bounds how many there are.
-    fn send(&self, batch: Arc<Batch>) -> std::io::Result<()> {
-        let alarm = Alarm(self.say.clone());
-        let Sending { target, name } = self.sending.clone();
+    fn send_batch(&self, batch: Arc<EventBatch>) -> std::io::Result<()> {
+        let alarm = PanicAlarm(self.say.clone());
+        let RunTarget { target, name } = self.sending.clone();
         let send = move || {
             let answer = target.post(
                 &batch.content_type,
                 Some(batch.name(&name)),
                 batch.body.clone(),
             );
-            let outcome = Outcome::read(answer, SystemClock.now());
+            let outcome = PublishOutcome::from_response(answer, SystemClock.now());
             // Without a receiver the run is over.
-            let _ = alarm.0.send(Said::Answered {
+            let _ = alarm.0.send(ThreadMessage::Answered {
                 first: batch.first,
                 outcome,
             });
@@ -163,7 +172,7 @@ impl Threads {
     }
 
     /// The next message of a thread, if it comes in time.
-    fn wait(&self, length: Option<Duration>) -> Option<Said> {
+    fn next_message(&self, length: Option<Duration>) -> Option<ThreadMessage> {
         match length {
             // There is always a sender: this one's own.
             Some(length) => self.said.recv_timeout(length).ok(),
@@ -174,16 +183,16 @@ impl Threads {
 
 /// Listens for signals on a thread of its own: from now on they do not end the process by
 /// themselves.
-fn listen(say: Sender<Said>) -> std::io::Result<()> {
+fn listen_for_signals(say: Sender<ThreadMessage>) -> std::io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {
         let _inside = runtime.enter();
-        Signals::listen_with_hangup()?
+        SignalListener::listen_with_hangup()?
     };
     let listen = move || {
         loop {
             let exit_code = u8::try_from(runtime.block_on(signals.next())).unwrap_or(u8::MAX);
-            if say.send(Said::Interrupted { exit_code }).is_err() {
+            if say.send(ThreadMessage::Interrupted { exit_code }).is_err() {
                 return;
             }
         }
@@ -198,8 +207,8 @@ mod tests {
     #[test]
     fn a_thread_that_panics_says_so_and_one_that_ends_does_not() {
         let (say, said) = channel();
-        let quiet = Alarm(say.clone());
-        let loud = Alarm(say);
+        let quiet = PanicAlarm(say.clone());
+        let loud = PanicAlarm(say);
         thread::spawn(move || drop(quiet)).join().unwrap();
         assert!(said.try_recv().is_err());
         let panics = move || {
@@ -207,6 +216,6 @@ mod tests {
             panic!("as it should");
         };
         thread::spawn(panics).join().unwrap_err();
-        assert!(matches!(said.try_recv(), Ok(Said::Panicked)));
+        assert!(matches!(said.try_recv(), Ok(ThreadMessage::Panicked)));
     }
 }

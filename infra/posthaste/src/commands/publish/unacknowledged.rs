@@ -4,35 +4,35 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::batches::Batch;
+use super::batches::EventBatch;
 
 /// Batches by the number of their first event.
 #[derive(Debug, Default)]
-pub(super) struct Unacknowledged(BTreeMap<u64, Task>);
+pub(super) struct UnacknowledgedBatches(BTreeMap<u64, BatchTask>);
 
 /// A batch, and how far it is.
 #[derive(Debug)]
-pub(super) struct Task {
-    pub(super) batch: Arc<Batch>,
+pub(super) struct BatchTask {
+    pub(super) batch: Arc<EventBatch>,
     pub(super) attempts: u32,
-    pub(super) state: State,
+    pub(super) state: BatchState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BatchState {
     Waiting { not_before: Duration },
     InFlight { since: Duration },
 }
 
-impl Unacknowledged {
+impl UnacknowledgedBatches {
     /// Adds a batch that may be sent at once.
-    pub(super) fn add(&mut self, batch: Batch) {
-        let state = State::Waiting {
+    pub(super) fn add_batch(&mut self, batch: EventBatch) {
+        let state = BatchState::Waiting {
             not_before: Duration::ZERO,
         };
         self.0.insert(
             batch.first,
-            Task {
+            BatchTask {
                 batch: Arc::new(batch),
                 attempts: 0,
                 state,
@@ -40,7 +40,7 @@ impl Unacknowledged {
         );
     }
 
-    pub(super) fn get_mut(&mut self, first: u64) -> Option<&mut Task> {
+    pub(super) fn get_mut(&mut self, first: u64) -> Option<&mut BatchTask> {
         self.0.get_mut(&first)
     }
 
@@ -57,7 +57,7 @@ impl Unacknowledged {
     }
 
     /// The first event of all.
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(super) fn first_event(&self) -> Option<u64> {
         self.0.keys().next().copied()
     }
 
@@ -65,7 +65,7 @@ impl Unacknowledged {
     pub(super) fn in_flight(&self) -> usize {
         self.0
             .values()
-            .filter(|task| matches!(task.state, State::InFlight { .. }))
+            .filter(|task| matches!(task.state, BatchState::InFlight { .. }))
             .count()
     }
 
@@ -80,10 +80,10 @@ impl Unacknowledged {
     }
 
     /// Batches that are not on their way, each with its earliest time.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = (u64, Duration)> {
+    pub(super) fn waiting_batches(&self) -> impl Iterator<Item = (u64, Duration)> {
         self.0.iter().filter_map(|(first, task)| match task.state {
-            State::Waiting { not_before } => Some((*first, not_before)),
-            State::InFlight { .. } => None,
+            BatchState::Waiting { not_before } => Some((*first, not_before)),
+            BatchState::InFlight { .. } => None,
         })
     }
 }

@@ -21,13 +21,13 @@ fn settings(folder: &tempfile::TempDir) -> ServeSettings {
     }
 }
 
-async fn started(folder: &tempfile::TempDir) -> App {
-    App::start(&settings(folder)).await.unwrap()
+async fn started(folder: &tempfile::TempDir) -> RunningServer {
+    RunningServer::start(&settings(folder)).await.unwrap()
 }
 
 /// The error of a server that fails, within the patience.
-async fn failure(app: &mut App) -> ServeError {
-    tokio::time::timeout(PATIENCE, app.failed())
+async fn failure(app: &mut RunningServer) -> ServeError {
+    tokio::time::timeout(PATIENCE, app.wait_for_failure())
         .await
         .expect("the failure is seen")
 }
@@ -86,7 +86,7 @@ async fn a_given_admin_key_is_used_and_no_other_is_made() {
         admin_key: Some(Secret::new("given-by-the-operator")),
         ..ServeSettings::default()
     };
-    let app = App::start(&settings).await.unwrap();
+    let app = RunningServer::start(&settings).await.unwrap();
     assert!(app.admin_key().matches("given-by-the-operator"));
     assert!(!folder.path().join("admin.key").exists());
     app.drain(PATIENCE).await.unwrap();
@@ -101,7 +101,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Records an attempt of this time, and returns the folder of its hour, with the file.
-async fn record_at(app: &App, data: &Path, time: Timestamp) -> PathBuf {
+async fn record_at(app: &RunningServer, data: &Path, time: Timestamp) -> PathBuf {
     let record_id = "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned();
     let record = LogRecord {
         record_id,

@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 const PIECES_WAITING_MAX: usize = 8;
 
 /// Bytes on their way to the connection.
-pub(super) struct ToConnection {
+pub(super) struct ConnectionWriter {
     runtime: Handle,
     pieces: mpsc::Sender<io::Result<Bytes>>,
     /// The place of the last piece, for which a slow client is not waited for.
@@ -29,9 +29,9 @@ pub(super) struct ToConnection {
 }
 
 /// The way to a connection, and the body that is sent on it.
-pub(super) fn to_connection(runtime: Handle, stop: CancellationToken) -> (ToConnection, Body) {
+pub(super) fn to_connection(runtime: Handle, stop: CancellationToken) -> (ConnectionWriter, Body) {
     let (pieces, mut sent) = mpsc::channel(PIECES_WAITING_MAX + 1);
-    let out = ToConnection {
+    let out = ConnectionWriter {
         runtime,
         // Nothing is in the channel yet, so there is a place.
         last: pieces.clone().try_reserve_owned().ok(),
@@ -44,14 +44,14 @@ pub(super) fn to_connection(runtime: Handle, stop: CancellationToken) -> (ToConn
     (out, body)
 }
 
-impl ToConnection {
+impl ConnectionWriter {
     /// Bytes that were written.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn bytes_written(&self) -> u64 {
         self.bytes
     }
 
     /// Sends what is left, and the end.
-    pub(super) fn end(self) {
+    pub(super) fn finish(self) {
         if !self.piece.is_empty()
             && let Some(last) = self.last
         {
@@ -60,7 +60,7 @@ impl ToConnection {
     }
 }
 
-impl Write for ToConnection {
+impl Write for ConnectionWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.piece.len() >= PIECE_BYTES {
             self.flush()?;

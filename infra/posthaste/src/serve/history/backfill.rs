@@ -12,7 +12,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{DeliveryLog, LogError};
 use posthaste_ports::{Clock, ObjectStore};
 
-use super::ring::{Ring, STEPS_MAX, number};
+use super::ring::{STEPS_MAX, StepRing, step_number};
 
 /// Most records that are read, the newest first.
 const RECORDS_MAX: usize = 100_000;
@@ -25,21 +25,21 @@ const PAGE_RECORDS: usize = 5_000;
 
 /// Fills the ring from the log.
 #[derive(Debug, Clone)]
-pub(super) struct Backfill<S, C> {
-    pub(super) ring: Arc<Ring>,
+pub(super) struct HistoryBackfill<S, C> {
+    pub(super) ring: Arc<StepRing>,
     pub(super) log: DeliveryLog<S>,
     /// The time after which every record has come into the log.
     pub(super) delay: Duration,
     pub(super) clock: C,
 }
 
-impl<S: ObjectStore, C: Clock> Backfill<S, C> {
+impl<S: ObjectStore, C: Clock> HistoryBackfill<S, C> {
     /// Fills the day before `start`, as far as the bounds allow. The newest comes first. Before the
     /// first record of a log that begins in this day nothing is known.
     pub(super) async fn run(&self, start: Timestamp) {
         // The last records of the process before this one are still on their way.
         self.clock.sleep(self.delay).await;
-        if let Err(error) = self.fill(start).await {
+        if let Err(error) = self.fill_ring(start).await {
             let error = &error as &dyn Error;
             tracing::warn!(
                 error,
@@ -48,7 +48,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
         }
     }
 
-    async fn fill(&self, start: Timestamp) -> Result<(), LogError> {
+    async fn fill_ring(&self, start: Timestamp) -> Result<(), LogError> {
         let until = self.clock.monotonic() + TIME_MAX;
         let Some(begins) = self.log.begins_at().await? else {
             return Ok(());
@@ -61,7 +61,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
             without_payload: true,
             ..RecordFilter::default()
         };
-        let mut tally = Tally::new(start);
+        let mut tally = StepTally::new(start);
         let mut records = 0;
         while records < RECORDS_MAX && self.clock.monotonic() < until {
             let page = self
@@ -69,7 +69,9 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
                 .list_records(&filter, PAGE_RECORDS, || self.clock.monotonic() < until)
                 .await?;
             records += page.records.len();
-            page.records.iter().for_each(|record| tally.note(record));
+            page.records
+                .iter()
+                .for_each(|record| tally.note_record(record));
             let Some(next) = page.next else {
                 let first = if begins < from {
                     Some(from)
@@ -77,11 +79,11 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
                     tally.oldest
                 };
                 if let Some(first) = first {
-                    tally.put(&self.ring, number(first));
+                    tally.put_steps(&self.ring, step_number(first));
                 }
                 return Ok(());
             };
-            tally.put(&self.ring, number(next.time) + 1);
+            tally.put_steps(&self.ring, step_number(next.time) + 1);
             filter.after = Some(next);
         }
         Ok(())
@@ -89,7 +91,7 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
 }
 
 /// Steps that are not in the ring yet.
-struct Tally {
+struct StepTally {
     steps: BTreeMap<u64, StepCounts>,
     /// The step above the next one that goes into the ring.
     end: u64,
@@ -99,19 +101,19 @@ struct Tally {
     oldest: Option<Timestamp>,
 }
 
-impl Tally {
+impl StepTally {
     fn new(start: Timestamp) -> Self {
         Self {
             steps: BTreeMap::new(),
-            end: number(start) + 1,
+            end: step_number(start) + 1,
             request: None,
             oldest: None,
         }
     }
 
-    fn note(&mut self, record: &LogRecord) {
+    fn note_record(&mut self, record: &LogRecord) {
         self.oldest = Some(record.time);
-        let counts = self.steps.entry(number(record.time)).or_default();
+        let counts = self.steps.entry(step_number(record.time)).or_default();
         match (record.kind, record.result) {
             (Kind::Attempt, LogResult::Delivered) => {
                 counts.delivered = counts.delivered.saturating_add(1);
@@ -133,7 +135,7 @@ impl Tally {
 
     /// Puts the steps from this one on into the ring, also those in which nothing happened: they
     /// are known.
-    fn put(&mut self, ring: &Ring, first: u64) {
+    fn put_steps(&mut self, ring: &StepRing, first: u64) {
         for number in (first..self.end).rev() {
             ring.add_counts(number, &self.steps.remove(&number).unwrap_or_default());
         }
@@ -172,7 +174,7 @@ mod tests {
     }
 
     /// The ring after a start, with these records in the log.
-    async fn filled(records: &[LogRecord]) -> Arc<Ring> {
+    async fn filled(records: &[LogRecord]) -> Arc<StepRing> {
         let store = MemoryStore::default();
         let hours: std::collections::BTreeSet<_> = records
             .iter()
@@ -194,10 +196,10 @@ mod tests {
             .render();
             store.write(&key, write_file(&of_hour, RowGroups::default()).unwrap());
         }
-        let ring = Arc::new(Ring::default());
+        let ring = Arc::new(StepRing::default());
         let clock = ManualClock::new(START);
         let log = DeliveryLog::new(store);
-        let backfill = Backfill {
+        let backfill = HistoryBackfill {
             ring: Arc::clone(&ring),
             log,
             delay: Duration::ZERO,

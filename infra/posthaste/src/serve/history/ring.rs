@@ -11,41 +11,41 @@ pub(super) const STEPS_MAX: usize = 8_640;
 
 /// The ring. Steps of one place follow each other a day apart, and the newest of them is kept.
 #[derive(Debug)]
-pub struct Ring(Mutex<Box<[Slot]>>);
+pub struct StepRing(Mutex<Box<[StepSlot]>>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+struct StepSlot {
     /// The number of the step since 1970.
     number: u64,
     step: HistoryStep,
 }
 
-impl Default for Ring {
+impl Default for StepRing {
     fn default() -> Self {
         Self(Mutex::new(
-            vec![Slot::default(); STEPS_MAX].into_boxed_slice(),
+            vec![StepSlot::default(); STEPS_MAX].into_boxed_slice(),
         ))
     }
 }
 
-impl Ring {
+impl StepRing {
     /// Adds what was counted in a part of a step.
     pub(super) fn add_counts(&self, number: u64, counts: &StepCounts) {
-        self.change(number, |step| {
+        self.change_step(number, |step| {
             step.counts.get_or_insert_default().add(counts);
         });
     }
 
     /// Keeps how things stood at the end of a step.
     pub(super) fn set_gauges(&self, number: u64, gauges: StepGauges) {
-        self.change(number, |step| step.gauges = Some(gauges));
+        self.change_step(number, |step| step.gauges = Some(gauges));
     }
 
-    fn change(&self, number: u64, change: impl FnOnce(&mut HistoryStep)) {
+    fn change_step(&self, number: u64, change: impl FnOnce(&mut HistoryStep)) {
         let mut slots = self.0.lock();
-        let slot = &mut slots[place(number)];
+        let slot = &mut slots[slot_index(number)];
         if slot.number < number {
-            *slot = Slot {
+            *slot = StepSlot {
                 number,
                 step: HistoryStep::default(),
             };
@@ -56,14 +56,14 @@ impl Ring {
     }
 }
 
-impl InstallationHistory for Ring {
+impl InstallationHistory for StepRing {
     fn for_each_step(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &HistoryStep)) {
         let [first, end] = [time.start, time.end].map(|at| at.as_millis().div_ceil(step_ms()));
         // Only the last day before the end can be there. The number 0 is that of an empty place.
         let first = first.max(end.saturating_sub(STEPS_MAX as u64)).max(1);
         let slots = self.0.lock();
         for number in first..end {
-            let slot = &slots[place(number)];
+            let slot = &slots[slot_index(number)];
             if slot.number == number {
                 show(Timestamp::from_millis(number * step_ms()), &slot.step);
             }
@@ -72,11 +72,11 @@ impl InstallationHistory for Ring {
 }
 
 /// The number of the step that has this time.
-pub(super) fn number(at: Timestamp) -> u64 {
+pub(super) fn step_number(at: Timestamp) -> u64 {
     at.as_millis() / step_ms()
 }
 
-fn place(number: u64) -> usize {
+fn slot_index(number: u64) -> usize {
     usize::try_from(number % STEPS_MAX as u64).unwrap_or_default()
 }
 
@@ -96,7 +96,7 @@ pub(super) mod tests {
     }
 
     /// The known steps of a time: each with its beginning in seconds, and what was delivered.
-    pub(in crate::serve::history) fn known(ring: &Ring, secs: Range<u64>) -> Vec<(u64, u32)> {
+    pub(in crate::serve::history) fn known(ring: &StepRing, secs: Range<u64>) -> Vec<(u64, u32)> {
         let mut found = Vec::new();
         let at = |secs| Timestamp::from_millis(secs * 1_000);
         ring.for_each_step(at(secs.start)..at(secs.end), &mut |at, step| {
@@ -110,7 +110,7 @@ pub(super) mod tests {
 
     #[test]
     fn steps_are_shown_in_order_and_parts_of_one_are_added() {
-        let ring = Ring::default();
+        let ring = StepRing::default();
         ring.add_counts(102, &delivered(3));
         ring.add_counts(100, &delivered(1));
         ring.add_counts(102, &delivered(4));
@@ -122,7 +122,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_day_is_kept_and_what_is_older_gives_way_and_never_comes_back() {
-        let ring = Ring::default();
+        let ring = StepRing::default();
         let day = STEPS_MAX as u64;
         (1..=day + 5).for_each(|number| ring.add_counts(number, &delivered(1)));
         ring.add_counts(3, &delivered(9));
@@ -135,13 +135,13 @@ pub(super) mod tests {
 
     #[test]
     fn gauges_without_counts_are_a_step_too() {
-        let ring = Ring::default();
+        let ring = StepRing::default();
         ring.set_gauges(100, StepGauges::default());
         assert_eq!(known(&ring, 0..2_000), [(1_000, u32::MAX)]);
     }
 
     #[test]
     fn a_day_takes_as_much_memory_as_is_said() {
-        assert_eq!(size_of::<Slot>() * STEPS_MAX, 2_833_920);
+        assert_eq!(size_of::<StepSlot>() * STEPS_MAX, 2_833_920);
     }
 }

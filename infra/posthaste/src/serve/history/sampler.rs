@@ -15,27 +15,27 @@ use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::{LinkHealth, WaitingEvents};
 
-use super::ring::{Ring, number};
-use crate::serve::metrics::{Totaled, Totals};
+use super::ring::{StepRing, step_number};
+use crate::serve::metrics::{MetricTotals, TotalsSnapshot};
 
 /// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of
 /// each that is not empty, and what waits, which the store has in memory.
 #[derive(Debug)]
-pub struct Sampler<S, Q, C> {
-    ring: Arc<Ring>,
-    totals: Arc<Totals>,
+pub struct HistorySampler<S, Q, C> {
+    ring: Arc<StepRing>,
+    totals: Arc<MetricTotals>,
     state: S,
     deliveries: Q,
     links: LinkHealth<S, C>,
     clock: C,
-    last: Mutex<Totaled>,
+    last: Mutex<TotalsSnapshot>,
 }
 
-impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
+impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
     /// A sampler of what is counted from now on.
     pub fn new(
-        ring: Arc<Ring>,
-        totals: Arc<Totals>,
+        ring: Arc<StepRing>,
+        totals: Arc<MetricTotals>,
         (state, deliveries): (S, Q),
         links: LinkHealth<S, C>,
         clock: C,
@@ -55,12 +55,15 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     /// Keeps the step that ends about now.
     pub async fn sample(&self) {
         let now = self.clock.now();
-        let number = number(Timestamp::from_millis(
+        let number = step_number(Timestamp::from_millis(
             now.as_millis().saturating_sub(half_step_ms()),
         ));
-        self.ring.add_counts(number, &self.counted());
-        let (waiting, down, pressure) =
-            tokio::join!(self.waiting(), self.down(), self.pressure(now));
+        self.ring.add_counts(number, &self.counts_since_last());
+        let (waiting, down, pressure) = tokio::join!(
+            self.waiting_events(),
+            self.links_down(),
+            self.current_pressure(now)
+        );
         self.ring.set_gauges(
             number,
             StepGauges {
@@ -72,13 +75,13 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 
     /// The counts since the last look.
-    fn counted(&self) -> StepCounts {
+    fn counts_since_last(&self) -> StepCounts {
         let totals = self.totals.read();
         let before = std::mem::replace(&mut *self.last.lock(), totals);
-        totals.since(&before)
+        totals.added_since(&before)
     }
 
-    async fn waiting(&self) -> Option<WaitingGauge> {
+    async fn waiting_events(&self) -> Option<WaitingGauge> {
         let events = WaitingEvents {
             deliveries: &self.deliveries,
             slow_deliveries: None,
@@ -89,17 +92,17 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
         let all = events
             .count_all()
             .await
-            .map_err(|error| unread("what waits", &error))
+            .map_err(|error| log_unread("what waits", &error))
             .ok()?;
         Some(WaitingGauge::from_count(&all.total()))
     }
 
-    async fn down(&self) -> Option<u32> {
+    async fn links_down(&self) -> Option<u32> {
         let shards = self
             .links
             .read_all()
             .await
-            .map_err(|error| unread("the links", &error))
+            .map_err(|error| log_unread("the links", &error))
             .ok()?;
         let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
         let down = conditions
@@ -108,21 +111,21 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
         Some(saturated_count(down as u64))
     }
 
-    async fn pressure(&self, now: Timestamp) -> Option<PressureGauge> {
+    async fn current_pressure(&self, now: Timestamp) -> Option<PressureGauge> {
         let read = self
             .state
             .get(PRESSURE_KEY)
             .await
-            .map_err(|error| unread("the pressure", &error))
+            .map_err(|error| log_unread("the pressure", &error))
             .ok()??;
         // A state that cannot be understood is logged by those who go by it.
         let view = PressureView::new(Some(&PressureState::parse(&read.bytes).ok()?), now);
         let is_current = view.freshness == PressureFreshness::Current;
-        is_current.then(|| sampled(&view))
+        is_current.then(|| sampled_pressure(&view))
     }
 }
 
-fn sampled(view: &PressureView) -> PressureGauge {
+fn sampled_pressure(view: &PressureView) -> PressureGauge {
     let tarpit_ms = u64::try_from(view.tarpit.0.as_millis()).unwrap_or(u64::MAX);
     let pressure = PressureGauge::new(view.level, saturated_count(tarpit_ms));
     view.resources.iter().fold(pressure, |pressure, it| {
@@ -136,7 +139,7 @@ fn sampled(view: &PressureView) -> PressureGauge {
     })
 }
 
-fn unread(what: &str, error: &(dyn Error + 'static)) {
+fn log_unread(what: &str, error: &(dyn Error + 'static)) {
     tracing::debug!(what, error, "a point of the console's charts is missing");
 }
 
@@ -149,7 +152,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::serve::metrics::{Series, SeriesBy};
+    use crate::serve::metrics::{MetricSeries, SeriesBy};
     use posthaste_console::history::{HistoryStep, InstallationHistory};
     use posthaste_core::circuit::HealthSettings;
     use posthaste_core::pressure::{PressureLevel, Resource};
@@ -161,24 +164,24 @@ mod tests {
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     struct World {
-        series: Series,
-        ring: Arc<Ring>,
+        series: MetricSeries,
+        ring: Arc<StepRing>,
         state: MemoryStore,
         queue: MemoryQueue,
         clock: ManualClock,
-        sampler: Sampler<MemoryStore, MemoryQueue, ManualClock>,
+        sampler: HistorySampler<MemoryStore, MemoryQueue, ManualClock>,
     }
 
     impl World {
         fn new() -> Self {
-            let series = Series::new(SeriesBy::default());
-            let ring = Arc::new(Ring::default());
+            let series = MetricSeries::new(SeriesBy::default());
+            let ring = Arc::new(StepRing::default());
             let state = MemoryStore::default();
             let queue = MemoryQueue::default();
             let clock = ManualClock::new(START);
             let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
             let ports = (state.clone(), queue.clone());
-            let sampler = Sampler::new(
+            let sampler = HistorySampler::new(
                 Arc::clone(&ring),
                 series.totals(),
                 ports,

@@ -7,29 +7,32 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 
-use super::places::Answering;
-use super::under_way::Counted;
+use super::places::AnsweringRequest;
+use super::under_way::CountedRequest;
 
 /// A body that is being sent.
 #[derive(Debug)]
-struct Sending {
+struct SendingBody {
     body: Body,
     /// Both end with this.
-    _answering: (Answering, Counted),
+    _answering: (AnsweringRequest, CountedRequest),
     /// True once any of the body was asked for.
     was_read: bool,
 }
 
 /// The same body, which keeps the request's place until it was sent.
-pub(super) fn until_sent(body: Body, answering: (Answering, Counted)) -> Body {
-    Body::new(Sending {
+pub(super) fn keep_place_until_sent(
+    body: Body,
+    answering: (AnsweringRequest, CountedRequest),
+) -> Body {
+    Body::new(SendingBody {
         body,
         _answering: answering,
         was_read: false,
     })
 }
 
-impl HttpBody for Sending {
+impl HttpBody for SendingBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -52,7 +52,7 @@ pub(super) struct BodyRest {
 }
 
 /// Lends a body, and returns the way on which it comes back.
-pub(super) fn lend(body: Incoming) -> (LentBody, oneshot::Receiver<BodyRest>) {
+pub(super) fn lend_body(body: Incoming) -> (LentBody, oneshot::Receiver<BodyRest>) {
     let (owner, back) = oneshot::channel();
     (
         LentBody {
@@ -110,7 +110,7 @@ impl Drop for LentBody {
 
 impl BodyRest {
     /// Reads on to the end of a body that has no length. `None` if the end was reached.
-    pub(super) async fn past_unasked(mut self, clock: &impl Clock) -> Option<Self> {
+    pub(super) async fn read_past_unasked(mut self, clock: &impl Clock) -> Option<Self> {
         if self.body.size_hint().exact().is_some() {
             return Some(self);
         }
@@ -121,7 +121,7 @@ impl BodyRest {
 
 /// Reads the rest of a body while its answer is on the way. The answer says that the connection
 /// closes where the rest is, or may be, too much to read.
-pub(super) fn settle<C: Clock>(
+pub(super) fn settle_unread<C: Clock>(
     left: BodyRest,
     asks_first: bool,
     response: &mut Response<Body>,
@@ -141,11 +141,11 @@ pub(super) fn settle<C: Clock>(
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if !is_unsent {
-        tokio::spawn(discard(body, clock.clone()));
+        tokio::spawn(read_and_discard(body, clock.clone()));
     }
 }
 
-async fn discard<C: Clock>(mut body: Incoming, clock: C) {
+async fn read_and_discard<C: Clock>(mut body: Incoming, clock: C) {
     read_on(&mut body, &clock, LEFTOVER_BYTES_MAX, LEFTOVER_TIMEOUT).await;
 }
 

@@ -22,7 +22,7 @@ pub(super) struct ClientStream {
 
 /// The other end of a stream.
 #[derive(Debug)]
-struct OtherEnd(Arc<Mutex<OwnedReadHalf>>);
+struct TcpPeer(Arc<Mutex<OwnedReadHalf>>);
 
 impl ClientStream {
     pub(super) fn new(stream: TcpStream) -> Self {
@@ -35,11 +35,11 @@ impl ClientStream {
 
     /// The client at the other end.
     pub(super) fn client(&self) -> Arc<dyn RequestClient> {
-        Arc::new(OtherEnd(Arc::clone(&self.read)))
+        Arc::new(TcpPeer(Arc::clone(&self.read)))
     }
 }
 
-impl RequestClient for OtherEnd {
+impl RequestClient for TcpPeer {
     /// Asks the task of the connection to be woken, which reads nothing meanwhile. With a further
     /// request behind the one that is answered, nothing is known of the end.
     fn poll_closed(&self, context: &mut Context<'_>) -> Poll<()> {

@@ -11,7 +11,7 @@ use posthaste_core::model::{self, LOG_TEXT_CHARS_MAX, REQUEST_TARGET_BYTES_MAX};
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Problem of a head, if it has one.
-pub(super) fn check(head: &Parts) -> Option<ApiProblem> {
+pub(super) fn find_problem(head: &Parts) -> Option<ApiProblem> {
     let url_bytes = head
         .uri
         .path_and_query()
@@ -72,7 +72,7 @@ fn decode_steps(path: &str) -> String {
 }
 
 /// The answer where every place for requests is taken.
-pub(super) fn crowded() -> ApiProblem {
+pub(super) fn crowded_problem() -> ApiProblem {
     let detail = "all places for requests are taken; serve --connections-max bounds them";
     ApiProblem::new(ProblemKind::BackPressure)
         .detail(detail)
@@ -96,7 +96,7 @@ mod tests {
     fn a_url_has_a_limit() {
         let check = |bytes: usize, expected| {
             let url = format!("/{}", "x".repeat(bytes - 1));
-            let problem = check(&head(&url, Version::HTTP_11, &[("host", "h")]));
+            let problem = find_problem(&head(&url, Version::HTTP_11, &[("host", "h")]));
             assert_eq!(
                 problem.map(|problem| problem.status.as_u16()),
                 expected,
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn path_with_encoded_steps_is_refused() {
         let check = |path: &str, expected| {
-            let problem = check(&head(path, Version::HTTP_11, &[("host", "h")]));
+            let problem = find_problem(&head(path, Version::HTTP_11, &[("host", "h")]));
             let status = problem.map(|problem| problem.status.as_u16());
             assert_eq!(status, expected, "{path}");
         };
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_host_is_wanted_once_since_http_1_1() {
         let check = |version, hosts: &[(&str, &str)], expected| {
-            let problem = check(&head("/health", version, hosts));
+            let problem = find_problem(&head("/health", version, hosts));
             assert_eq!(
                 problem.map(|problem| problem.status.as_u16()),
                 expected,

@@ -13,12 +13,12 @@ use super::super::probes::is_probe;
 
 /// How requests of operators are known.
 #[derive(Debug)]
-pub struct Operators {
+pub struct OperatorCheck {
     admin_key: Secret,
     console: Option<Arc<ConsoleAccess>>,
 }
 
-impl Operators {
+impl OperatorCheck {
     /// Operators show this key, or are signed in to the console where there is one.
     pub fn new(admin_key: Secret, console: Option<Arc<ConsoleAccess>>) -> Self {
         Self { admin_key, console }
@@ -27,10 +27,10 @@ impl Operators {
     /// True for a request for health or the state of the process, and for one with the admin key or of a visitor who
     /// is signed in to the console. Not for metrics: whoever scrapes a crowded server shows the
     /// admin key.
-    pub(super) fn sent(&self, head: &Parts) -> bool {
+    pub(super) fn is_operator_request(&self, head: &Parts) -> bool {
         head.uri.path() == HEALTH
             || is_probe(head.uri.path())
-            || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
+            || bearer_key(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
             || self.console.as_ref().is_some_and(|console| {
                 is_of_console(head.uri.path()) && console.is_signed_in(&head.headers)
             })
@@ -42,7 +42,7 @@ fn is_of_console(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer_key(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers
         .get(header::AUTHORIZATION)?
         .to_str()
@@ -75,10 +75,14 @@ mod tests {
 
     #[test]
     fn an_operator_is_known_by_the_path_or_the_admin_key() {
-        let operators = Operators::new(Secret::new(KEY), None);
+        let operators = OperatorCheck::new(Secret::new(KEY), None);
         let check = |url: &str, authorization: &str, expected| {
             let head = head(url, &[("host", "h"), ("authorization", authorization)]);
-            assert_eq!(operators.sent(&head), expected, "{url} {authorization}");
+            assert_eq!(
+                operators.is_operator_request(&head),
+                expected,
+                "{url} {authorization}"
+            );
         };
         check("/health", "", true);
         check("/health?x", "", true);
@@ -123,10 +127,14 @@ mod tests {
             KeyDigest::for_key(KEY),
         );
         let access = Arc::new(access);
-        let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&access)));
+        let operators = OperatorCheck::new(Secret::new(KEY), Some(Arc::clone(&access)));
         let check = |url, cookie: &str, expected| {
             let head = head(url, &[("host", "h"), ("cookie", cookie)]);
-            assert_eq!(operators.sent(&head), expected, "{url} {cookie}");
+            assert_eq!(
+                operators.is_operator_request(&head),
+                expected,
+                "{url} {cookie}"
+            );
         };
 
         let console = posthaste_console::router(access, ConsoleState::new(Router::new()));
@@ -163,10 +171,10 @@ mod tests {
             SystemEntropy,
             KeyDigest::for_key(KEY),
         ));
-        let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
+        let operators = OperatorCheck::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
         let page = head("/console", &[("host", "h"), ("cookie", &signed_in)]);
-        assert!(!operators.sent(&page));
+        assert!(!operators.is_operator_request(&page));
         restarted.read_session_key().await;
-        assert!(operators.sent(&page));
+        assert!(operators.is_operator_request(&page));
     }
 }

@@ -17,7 +17,7 @@ pub(super) const METRICS_PATH: &str = "/metrics";
 
 /// What an address answers. Health and the state of the process are answered by all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answers {
+pub struct ServedParts {
     /// Producers, endpoints that consent, and receivers that ask for public keys.
     pub public: bool,
     /// The management API and the console.
@@ -26,7 +26,7 @@ pub struct Answers {
     pub metrics: bool,
 }
 
-impl Answers {
+impl ServedParts {
     /// All there is.
     pub const ALL: Self = Self {
         public: true,
@@ -35,7 +35,7 @@ impl Answers {
     };
 
     /// Whether a request is answered here.
-    pub(super) fn has(self, head: &Head) -> bool {
+    pub(super) fn serves_request(self, head: &Head) -> bool {
         let path = head.uri.path();
         if path == HEALTH || is_probe(path) {
             true
@@ -66,12 +66,12 @@ pub(super) fn is_publish(method: &Method, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    const PUBLIC: Answers = Answers {
+    const PUBLIC: ServedParts = ServedParts {
         public: true,
         management: false,
         metrics: false,
     };
-    const METRICS: Answers = Answers {
+    const METRICS: ServedParts = ServedParts {
         public: false,
         management: false,
         metrics: true,
@@ -80,7 +80,7 @@ mod tests {
     fn answered(method: &str, path: &str) -> [bool; 3] {
         let request = ::http::Request::builder().method(method).uri(path);
         let (head, ()) = request.body(()).unwrap().into_parts();
-        [Answers::ALL, PUBLIC, METRICS].map(|answers| answers.has(&head))
+        [ServedParts::ALL, PUBLIC, METRICS].map(|answers| answers.serves_request(&head))
     }
 
     #[test]

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use posthaste_ports::Clock;
 use tokio::sync::Notify;
 
-use self::table::{Cut, Signals, Table};
+use self::table::{ConnectionSignals, ConnectionTable, CutReason};
 use super::limits::{ConnectionLimits, OPERATORS_MAX};
 
 /// Time after which a connection without the head of a request counts as silent. It is long enough
@@ -24,14 +24,14 @@ pub(super) const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All places of a server.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ClientPlaces {
     limits: ConnectionLimits,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
     /// A connection has ended, or a request was answered.
     pub(super) freed: Notify,
 }
 
-impl Places {
+impl ClientPlaces {
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
@@ -42,14 +42,14 @@ impl Places {
 
     /// A place for a connection. Waits only while every connection is being answered and its client
     /// reads.
-    pub(super) async fn take(self: &Arc<Self>, address: IpAddr) -> Place {
-        let from = (!self.is_trusted(address)).then(|| network(address));
+    pub(super) async fn take_place(self: &Arc<Self>, address: IpAddr) -> ClientPlace {
+        let from = (!self.is_trusted(address)).then(|| client_network(address));
         let max = self.limits.requests_max.saturating_add(OPERATORS_MAX);
         loop {
             let admitted = self.table.lock().admit(from, max);
             if let Some((id, signals, cut)) = admitted {
-                cut.into_iter().for_each(Cut::count);
-                return Place {
+                cut.into_iter().for_each(CutReason::count_cut);
+                return ClientPlace {
                     places: Arc::clone(self),
                     id,
                     address: address.to_canonical(),
@@ -64,7 +64,7 @@ impl Places {
     /// none to close.
     pub(super) fn make_room(&self) -> bool {
         let cut = self.table.lock().make_room();
-        cut.inspect(|cut| cut.count()).is_some()
+        cut.inspect(|cut| cut.count_cut()).is_some()
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
@@ -76,7 +76,7 @@ impl Places {
 }
 
 /// The network of one subscriber: an IPv4 address, or a whole /64 of IPv6.
-fn network(address: IpAddr) -> IpAddr {
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,
@@ -85,29 +85,29 @@ fn network(address: IpAddr) -> IpAddr {
 
 /// The place of one connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct ClientPlace {
+    places: Arc<ClientPlaces>,
     id: u64,
     /// The address of the other end.
     pub(super) address: IpAddr,
-    signals: Arc<Signals>,
+    signals: Arc<ConnectionSignals>,
 }
 
-impl Place {
+impl ClientPlace {
     /// Completes when the connection is to be closed.
-    pub(super) async fn cut<C: Clock>(&self, clock: &C) {
+    pub(super) async fn wait_for_cut<C: Clock>(&self, clock: &C) {
         tokio::select! {
             () = self.signals.cut.notified() => {}
-            () = self.silence(clock) => Cut::Head.count(),
+            () = self.wait_for_silence(clock) => CutReason::Head.count_cut(),
         }
     }
 
     /// Completes if the first request has not come in time.
-    async fn silence<C: Clock>(&self, clock: &C) {
+    async fn wait_for_silence<C: Clock>(&self, clock: &C) {
         let timers = async {
             clock.sleep(SILENT_AFTER).await;
             let cut = self.places.table.lock().turn_silent(self.id);
-            cut.into_iter().for_each(Cut::count);
+            cut.into_iter().for_each(CutReason::count_cut);
             clock
                 .sleep(FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER))
                 .await;
@@ -121,53 +121,53 @@ impl Place {
 
     /// Marks a request as being answered, until the result is dropped. `None` if all places for
     /// requests are taken. Requests of operators always have a place.
-    pub(super) fn begin(self: &Arc<Self>, is_operators: bool) -> Option<Answering> {
-        let (has_place, cut) =
-            self.places
-                .table
-                .lock()
-                .begin(self.id, is_operators, self.places.limits.requests_max);
-        cut.into_iter().for_each(Cut::count);
-        has_place.then(|| Answering(Arc::clone(self)))
+    pub(super) fn begin_request(self: &Arc<Self>, is_operators: bool) -> Option<AnsweringRequest> {
+        let (has_place, cut) = self.places.table.lock().begin_request(
+            self.id,
+            is_operators,
+            self.places.limits.requests_max,
+        );
+        cut.into_iter().for_each(CutReason::count_cut);
+        has_place.then(|| AnsweringRequest(Arc::clone(self)))
     }
 
     /// Marks an answer as not read by its client, until the result is dropped. The connection may
     /// be closed for another one.
-    pub(super) fn stall(self: &Arc<Self>) -> Stalled {
+    pub(super) fn mark_stalled(self: &Arc<Self>) -> StalledResponse {
         self.places.table.lock().set_stalled(self.id, true);
         self.places.freed.notify_one();
-        Stalled(Arc::clone(self))
+        StalledResponse(Arc::clone(self))
     }
 
     /// Counts a connection that is closed because its client reads nothing.
     pub(super) fn count_unread() {
-        Cut::Unread.count();
+        CutReason::Unread.count_cut();
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientPlace {
     fn drop(&mut self) {
-        self.places.table.lock().leave(self.id);
+        self.places.table.lock().remove_connection(self.id);
         self.places.freed.notify_one();
     }
 }
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(super) struct Answering(Arc<Place>);
+pub(super) struct AnsweringRequest(Arc<ClientPlace>);
 
-impl Drop for Answering {
+impl Drop for AnsweringRequest {
     fn drop(&mut self) {
-        self.0.places.table.lock().end(self.0.id);
+        self.0.places.table.lock().end_request(self.0.id);
         self.0.places.freed.notify_one();
     }
 }
 
 /// An answer that its client does not read.
 #[derive(Debug)]
-pub(super) struct Stalled(Arc<Place>);
+pub(super) struct StalledResponse(Arc<ClientPlace>);
 
-impl Drop for Stalled {
+impl Drop for StalledResponse {
     fn drop(&mut self) {
         self.0.places.table.lock().set_stalled(self.0.id, false);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use posthaste_ports::Clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::places::Place;
+use super::places::ClientPlace;
 
 /// Time after which a client that has taken nothing counts as one that does not read.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
@@ -21,18 +21,18 @@ const STALLED_AFTER: Duration = Duration::from_secs(1);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream that fails when its other end takes nothing for too long.
-pub(super) struct Writing<S, C> {
+pub(super) struct TimedWriteStream<S, C> {
     stream: S,
-    place: Arc<Place>,
+    place: Arc<ClientPlace>,
     clock: C,
     /// Runs while a write waits.
     stall: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl<S: Unpin, C> Unpin for Writing<S, C> {}
+impl<S: Unpin, C> Unpin for TimedWriteStream<S, C> {}
 
-impl<S, C: Clock> Writing<S, C> {
-    pub(super) fn new(stream: S, place: Arc<Place>, clock: C) -> Self {
+impl<S, C: Clock> TimedWriteStream<S, C> {
+    pub(super) fn new(stream: S, place: Arc<ClientPlace>, clock: C) -> Self {
         Self {
             stream,
             place,
@@ -42,7 +42,7 @@ impl<S, C: Clock> Writing<S, C> {
     }
 
     /// The same result, or an error once writes have waited for too long.
-    fn in_time(
+    fn fail_if_stalled(
         &mut self,
         written: Poll<Result<usize>>,
         context: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl<S, C: Clock> Writing<S, C> {
         let clock = &self.clock;
         let stall = self
             .stall
-            .get_or_insert_with(|| Box::pin(stall(Arc::clone(place), clock.clone())));
+            .get_or_insert_with(|| Box::pin(wait_until_stalled(Arc::clone(place), clock.clone())));
         ready!(stall.as_mut().poll(context));
         self.stall = None;
         Poll::Ready(Err(Error::new(
@@ -66,16 +66,16 @@ impl<S, C: Clock> Writing<S, C> {
 }
 
 /// Completes when nothing was read for too long. Before that, the place may go to others.
-async fn stall<C: Clock>(place: Arc<Place>, clock: C) {
+async fn wait_until_stalled<C: Clock>(place: Arc<ClientPlace>, clock: C) {
     clock.sleep(STALLED_AFTER).await;
-    let _stalled = place.stall();
+    let _stalled = place.mark_stalled();
     clock
         .sleep(WRITE_TIMEOUT.saturating_sub(STALLED_AFTER))
         .await;
-    Place::count_unread();
+    ClientPlace::count_unread();
 }
 
-impl<S: AsyncRead + Unpin, C: Clock> AsyncRead for Writing<S, C> {
+impl<S: AsyncRead + Unpin, C: Clock> AsyncRead for TimedWriteStream<S, C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,14 +85,14 @@ impl<S: AsyncRead + Unpin, C: Clock> AsyncRead for Writing<S, C> {
     }
 }
 
-impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
+impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for TimedWriteStream<S, C> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.in_time(written, context)
+        self.fail_if_stalled(written, context)
     }
 
     fn poll_write_vectored(
@@ -101,7 +101,7 @@ impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.in_time(written, context)
+        self.fail_if_stalled(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -121,7 +121,7 @@ impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
 mod tests {
     use super::*;
     use crate::serve::http::limits::ConnectionLimits;
-    use crate::serve::http::places::Places;
+    use crate::serve::http::places::ClientPlaces;
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
     use std::net::Ipv4Addr;
@@ -131,11 +131,11 @@ mod tests {
     /// A connection that takes one byte until it is read from, and a second byte that is being
     /// written to it.
     async fn stalled(clock: &ManualClock) -> (tokio::io::DuplexStream, JoinHandle<Result<()>>) {
-        let place = Places::new(ConnectionLimits::default())
-            .take(Ipv4Addr::LOCALHOST.into())
+        let place = ClientPlaces::new(ConnectionLimits::default())
+            .take_place(Ipv4Addr::LOCALHOST.into())
             .await;
         let (client, stream) = tokio::io::duplex(1);
-        let mut writing = Writing::new(stream, Arc::new(place), clock.clone());
+        let mut writing = TimedWriteStream::new(stream, Arc::new(place), clock.clone());
         let written = tokio::spawn(async move { writing.write_all(b"12").await });
         until_asleep(clock).await;
         (client, written)

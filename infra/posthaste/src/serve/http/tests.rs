@@ -28,9 +28,9 @@ const TOPIC: &str = r#"{
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 
 /// An address where all is answered.
-fn everything(listener: TcpListener) -> Vec<Listening> {
-    let answers = Answers::ALL;
-    vec![Listening { listener, answers }]
+fn everything(listener: TcpListener) -> Vec<ListeningAddress> {
+    let answers = ServedParts::ALL;
+    vec![ListeningAddress { listener, answers }]
 }
 
 struct World {
@@ -75,7 +75,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = posthaste_publish::router(Arc::new(publish(&local, &clock)));
-        let front = Front {
+        let front = RequestFront {
             router,
             operators: operators(),
             data_folder: Arc::default(),
@@ -151,8 +151,8 @@ fn event_request() -> String {
     )
 }
 
-fn operators() -> Operators {
-    Operators::new(Secret::new("the-admin-key"), None)
+fn operators() -> OperatorCheck {
+    OperatorCheck::new(Secret::new("the-admin-key"), None)
 }
 
 type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
@@ -297,7 +297,7 @@ impl Small {
             requests_max: 1,
             ..ConnectionLimits::default()
         };
-        let front = Front {
+        let front = RequestFront {
             router,
             operators: operators(),
             data_folder: Arc::default(),
@@ -390,10 +390,10 @@ async fn answer_is_refused_once_the_database_left_its_path() {
     let to = root.path().join("aside");
     let leave = move || {
         std::fs::rename(&from, &to).unwrap();
-        seen.look();
+        seen.check_all();
         std::future::ready("kept")
     };
-    let front = Front {
+    let front = RequestFront {
         router: Router::new().route("/", axum::routing::post(leave)),
         operators: operators(),
         data_folder,
@@ -422,9 +422,9 @@ async fn answer_is_refused_once_the_database_left_its_path() {
 /// Health waits for the files of the command line, and nothing else does.
 #[tokio::test]
 async fn health_is_refused_until_the_server_is_ready() {
-    let readiness = Arc::new(Readiness::after(&["topics.yaml".into()]));
+    let readiness = Arc::new(Readiness::until_applied(&["topics.yaml".into()]));
     let ok = || async { "ok" };
-    let front = Front {
+    let front = RequestFront {
         router: Router::new()
             .route("/health", get(ok))
             .route("/topics", get(ok))
@@ -518,7 +518,7 @@ async fn answer_that_only_reads_ends_with_its_connection() {
             gate.notified().await;
             answer.is_done = true;
         };
-        let front = Front {
+        let front = RequestFront {
             router: Router::new().fallback(answer),
             operators: operators(),
             data_folder: Arc::default(),
@@ -530,7 +530,7 @@ async fn answer_that_only_reads_ends_with_its_connection() {
         };
         let request = Request::builder().method(&method).uri(path);
         let request = request.body(Body::empty()).unwrap();
-        let client = tokio::spawn(async move { front.route(request).await });
+        let client = tokio::spawn(async move { front.route_request(request).await });
         begun.notified().await;
         client.abort();
         assert!(client.await.is_err());

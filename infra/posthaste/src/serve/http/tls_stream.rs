@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 const PLAIN_HTTP: &str = "This address speaks TLS: use https:// instead of http://\n";
 
 /// What a client began with.
-pub(super) enum Handshake<S> {
+pub(super) enum ClientHandshake<S> {
     /// TLS, and the handshake is done.
     Done(SecuredStream<S>),
     /// A request in plain HTTP.
@@ -32,14 +32,14 @@ pub(super) enum Handshake<S> {
 pub(super) struct SecuredStream<S>(Arc<Mutex<TlsStream<S>>>);
 
 /// The other end of a stream of TLS. The task of the connection alone locks it, and looks at it.
-struct OtherEnd<S>(Arc<Mutex<TlsStream<S>>>);
+struct TlsPeer<S>(Arc<Mutex<TlsStream<S>>>);
 
 /// Makes the handshake over a stream that `wrap` makes of the connection.
 pub(super) async fn accept<S>(
     stream: TcpStream,
     wrap: impl FnOnce(TcpStream) -> S,
     config: Arc<ServerConfig>,
-) -> Result<Handshake<S>>
+) -> Result<ClientHandshake<S>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -47,10 +47,12 @@ where
     stream.peek(&mut first).await?;
     // A handshake begins with the byte 22, a request in plain HTTP with the letter of its method.
     if first[0].is_ascii_alphabetic() {
-        return Ok(Handshake::PlainHttp(wrap(stream)));
+        return Ok(ClientHandshake::PlainHttp(wrap(stream)));
     }
     let stream = TlsAcceptor::from(config).accept(wrap(stream)).await?;
-    Ok(Handshake::Done(SecuredStream(Arc::new(Mutex::new(stream)))))
+    Ok(ClientHandshake::Done(SecuredStream(Arc::new(Mutex::new(
+        stream,
+    )))))
 }
 
 /// The answer to a request that came without TLS.
@@ -71,11 +73,11 @@ where
 {
     /// The client at the other end.
     pub(super) fn client(&self) -> Arc<dyn RequestClient> {
-        Arc::new(OtherEnd(Arc::clone(&self.0)))
+        Arc::new(TlsPeer(Arc::clone(&self.0)))
     }
 }
 
-impl<S> RequestClient for OtherEnd<S>
+impl<S> RequestClient for TlsPeer<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {

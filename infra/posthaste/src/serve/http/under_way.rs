@@ -9,7 +9,7 @@ pub struct UnderWay(AtomicUsize);
 
 /// One of them, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Counted(Arc<UnderWay>);
+pub(super) struct CountedRequest(Arc<UnderWay>);
 
 impl UnderWay {
     /// The number of requests.
@@ -18,13 +18,13 @@ impl UnderWay {
     }
 
     /// Counts a request until the result is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Counted {
+    pub(super) fn count_request(self: &Arc<Self>) -> CountedRequest {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Counted(Arc::clone(self))
+        CountedRequest(Arc::clone(self))
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedRequest {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

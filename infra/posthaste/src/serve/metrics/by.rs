@@ -21,7 +21,7 @@ pub(super) const OTHER: &str = "_other";
 
 impl SeriesBy {
     /// The value that a setting names.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "total" => Some(Self::Total),
             "topic" => Some(Self::Topic),
@@ -31,7 +31,7 @@ impl SeriesBy {
     }
 
     /// Whether series have a label of this name.
-    pub(super) fn keeps(self, label: &str) -> bool {
+    pub(super) fn keeps_label(self, label: &str) -> bool {
         match label {
             posthaste_core::model::metric::TOPIC => self != Self::Total,
             posthaste_core::model::metric::SUBSCRIPTION => self == Self::Subscription,
@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn setting_is_one_of_three_words() {
-        let named = ["total", "topic", "subscription"].map(SeriesBy::named);
+        let named = ["total", "topic", "subscription"].map(SeriesBy::from_name);
         let expected = [SeriesBy::Total, SeriesBy::Topic, SeriesBy::Subscription];
         assert_eq!(named, expected.map(Some));
         for text in ["", "Total", "stack", "few-topics"] {
-            assert_eq!(SeriesBy::named(text), None, "{text}");
+            assert_eq!(SeriesBy::from_name(text), None, "{text}");
         }
     }
 }

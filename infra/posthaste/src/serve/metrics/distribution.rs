@@ -27,7 +27,7 @@ const BUCKETS: usize = BOUNDS.len() + 1;
 
 /// A distribution as it grows.
 #[derive(Debug)]
-pub(super) struct Distribution {
+pub(super) struct GrowingHistogram {
     buckets: [AtomicU64; BUCKETS],
     /// The bits of a sum in milliseconds.
     sum: AtomicU64,
@@ -35,14 +35,14 @@ pub(super) struct Distribution {
 
 /// A distribution at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Times {
+pub(super) struct HistogramValue {
     /// The number of times in each bucket, without those of the buckets before.
     pub(super) buckets: [u64; BUCKETS],
     /// Their sum in milliseconds.
     pub(super) sum: f64,
 }
 
-impl Default for Distribution {
+impl Default for GrowingHistogram {
     fn default() -> Self {
         Self {
             buckets: [0; BUCKETS].map(AtomicU64::new),
@@ -51,9 +51,9 @@ impl Default for Distribution {
     }
 }
 
-impl Distribution {
-    pub(super) fn read(&self) -> Times {
-        Times {
+impl GrowingHistogram {
+    pub(super) fn read(&self) -> HistogramValue {
+        HistogramValue {
             buckets: self
                 .buckets
                 .each_ref()
@@ -63,7 +63,7 @@ impl Distribution {
     }
 }
 
-impl HistogramFn for Distribution {
+impl HistogramFn for GrowingHistogram {
     fn record(&self, value: f64) {
         let bucket = BOUNDS.partition_point(|(bound, _)| *bound < value);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl HistogramFn for Distribution {
     }
 }
 
-impl Times {
+impl HistogramValue {
     /// Adds another distribution.
     pub(super) fn add(&mut self, other: &Self) {
         for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn time_counts_in_the_bucket_whose_bound_it_reaches() {
-        let distribution = Distribution::default();
+        let distribution = GrowingHistogram::default();
         for value in [0.0, 1.0, 1.1, 2.0, 60_000.0, 60_000.1] {
             distribution.record(value);
         }
@@ -109,6 +109,6 @@ mod tests {
         buckets[13] = 1;
         buckets[14] = 1;
         let sum = [0.0, 1.0, 1.1, 2.0, 60_000.0, 60_000.1].iter().sum();
-        assert_eq!(distribution.read(), Times { buckets, sum });
+        assert_eq!(distribution.read(), HistogramValue { buckets, sum });
     }
 }

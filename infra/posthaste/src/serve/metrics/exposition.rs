@@ -7,28 +7,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::model::metric::{METRICS, MetricKind, MetricRow};
 
-use super::distribution::{BOUNDS, Times};
-use super::form::Form;
+use super::distribution::{BOUNDS, HistogramValue};
+use super::form::PageFormat;
 
 /// Size after which a piece of the text is over, in bytes: a page is sent piece by piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A sample of a page; a histogram is one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
+pub(super) struct MetricLine {
     /// The place of its metric in the table.
     pub(super) place: usize,
     /// Its labels, as they are written between the braces.
     pub(super) labels: Arc<str>,
-    pub(super) value: Value,
+    pub(super) value: MetricValue,
 }
 
 /// The value of a sample, in the unit in which it is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value {
+pub(super) enum MetricValue {
     Count(u64),
     Number(f64),
-    Times(Times),
+    Times(HistogramValue),
 }
 
 /// Labels, as they are written between the braces.
@@ -54,8 +54,8 @@ pub(super) fn labels_text<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str
 
 /// Writes lines, which are sorted by the places of their metrics. Lines of metrics that are not
 /// shown are left out.
-pub(super) fn render(lines: &[Line], form: Form) -> Vec<Bytes> {
-    let mut pieces = Pieces::default();
+pub(super) fn render(lines: &[MetricLine], form: PageFormat) -> Vec<Bytes> {
+    let mut pieces = TextPieces::default();
     let mut last = None;
     for line in lines {
         let metric = &METRICS[line.place];
@@ -63,29 +63,34 @@ pub(super) fn render(lines: &[Line], form: Form) -> Vec<Bytes> {
         let text = &mut pieces.last;
         if last != Some(name) {
             let is_first = last.is_none();
-            header(text, metric, name, (form, is_first));
+            write_header(text, metric, name, (form, is_first));
         }
         last = Some(name);
-        sample(text, metric, name, line);
-        pieces.cut();
+        write_sample(text, metric, name, line);
+        pieces.end_full_piece();
     }
-    if form == Form::OpenMetrics {
+    if form == PageFormat::OpenMetrics {
         pieces.last.push_str("# EOF\n");
     }
-    pieces.end()
+    pieces.into_pieces()
 }
 
 /// Writes what stands before the samples of a metric.
-fn header(text: &mut String, metric: &MetricRow, name: &str, (form, is_first): (Form, bool)) {
+fn write_header(
+    text: &mut String,
+    metric: &MetricRow,
+    name: &str,
+    (form, is_first): (PageFormat, bool),
+) {
     let (family, unit) = match form {
-        Form::Text => (name, None),
+        PageFormat::Text => (name, None),
         // The name of the family is without the ending of its samples.
-        Form::OpenMetrics => (
+        PageFormat::OpenMetrics => (
             name.trim_end_matches("_total"),
             metric.unit.base_unit_name(),
         ),
     };
-    if form == Form::Text && !is_first {
+    if form == PageFormat::Text && !is_first {
         text.push('\n');
     }
     let kind = match metric.kind {
@@ -93,14 +98,14 @@ fn header(text: &mut String, metric: &MetricRow, name: &str, (form, is_first): (
         MetricKind::Gauge => "gauge",
         MetricKind::Histogram => "histogram",
     };
-    put(text, format_args!("# HELP {family} {}\n", metric.help));
-    put(text, format_args!("# TYPE {family} {kind}\n"));
+    write_args(text, format_args!("# HELP {family} {}\n", metric.help));
+    write_args(text, format_args!("# TYPE {family} {kind}\n"));
     if let Some(unit) = unit {
-        put(text, format_args!("# UNIT {family} {unit}\n"));
+        write_args(text, format_args!("# UNIT {family} {unit}\n"));
     }
 }
 
-fn sample(text: &mut String, metric: &MetricRow, name: &str, line: &Line) {
+fn write_sample(text: &mut String, metric: &MetricRow, name: &str, line: &MetricLine) {
     let labels = &*line.labels;
     let in_base_units = |value: f64| value / metric.unit.per_base_unit();
     let braces = if labels.is_empty() {
@@ -110,12 +115,14 @@ fn sample(text: &mut String, metric: &MetricRow, name: &str, line: &Line) {
     };
     let [open, close] = braces;
     match line.value {
-        Value::Count(count) => put(text, format_args!("{name}{open}{labels}{close} {count}\n")),
-        Value::Number(value) => {
-            let value = in_base_units(value);
-            put(text, format_args!("{name}{open}{labels}{close} {value}\n"));
+        MetricValue::Count(count) => {
+            write_args(text, format_args!("{name}{open}{labels}{close} {count}\n"))
         }
-        Value::Times(times) => {
+        MetricValue::Number(value) => {
+            let value = in_base_units(value);
+            write_args(text, format_args!("{name}{open}{labels}{close} {value}\n"));
+        }
+        MetricValue::Times(times) => {
             let comma = if labels.is_empty() { "" } else { "," };
             let bounds = BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
             let mut count = 0;
@@ -123,14 +130,14 @@ fn sample(text: &mut String, metric: &MetricRow, name: &str, line: &Line) {
                 count += more;
                 let bucket =
                     format_args!("{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}\n");
-                put(text, bucket);
+                write_args(text, bucket);
             }
             let sum = in_base_units(times.sum);
-            put(
+            write_args(
                 text,
                 format_args!("{name}_sum{open}{labels}{close} {sum}\n"),
             );
-            put(
+            write_args(
                 text,
                 format_args!("{name}_count{open}{labels}{close} {count}\n"),
             );
@@ -138,27 +145,27 @@ fn sample(text: &mut String, metric: &MetricRow, name: &str, line: &Line) {
     }
 }
 
-fn put(text: &mut String, arguments: fmt::Arguments<'_>) {
+fn write_args(text: &mut String, arguments: fmt::Arguments<'_>) {
     // Writing into memory cannot fail.
     let _ = text.write_fmt(arguments);
 }
 
 /// A text in pieces.
 #[derive(Default)]
-struct Pieces {
+struct TextPieces {
     whole: Vec<Bytes>,
     last: String,
 }
 
-impl Pieces {
+impl TextPieces {
     /// Ends a piece that is large enough.
-    fn cut(&mut self) {
+    fn end_full_piece(&mut self) {
         if self.last.len() >= PIECE_BYTES {
             self.whole.push(std::mem::take(&mut self.last).into());
         }
     }
 
-    fn end(mut self) -> Vec<Bytes> {
+    fn into_pieces(mut self) -> Vec<Bytes> {
         if !self.last.is_empty() {
             self.whole.push(self.last.into());
         }
@@ -172,8 +179,8 @@ mod tests {
 
     use super::*;
 
-    fn line(place: usize, labels: &str, value: Value) -> Line {
-        Line {
+    fn line(place: usize, labels: &str, value: MetricValue) -> MetricLine {
+        MetricLine {
             place,
             labels: labels.into(),
             value,
@@ -184,8 +191,8 @@ mod tests {
         metric::metric_index(name).unwrap()
     }
 
-    fn some() -> Vec<Line> {
-        let mut times = Times::default();
+    fn some() -> Vec<MetricLine> {
+        let mut times = HistogramValue::default();
         times.buckets[1] = 2;
         times.buckets[14] = 1;
         times.sum = 70_000.5;
@@ -195,21 +202,21 @@ mod tests {
         let written = measured("LogWrittenBytes");
         let tarpit = measured("PressureTarpitInMs");
         vec![
-            line(delivered, "outcome=\"delivered\"", Value::Count(7)),
-            line(failed, "outcome=\"failed\"", Value::Count(2)),
-            line(duration, "topic=\"a\"", Value::Times(times)),
-            line(written, "", Value::Count(9)),
+            line(delivered, "outcome=\"delivered\"", MetricValue::Count(7)),
+            line(failed, "outcome=\"failed\"", MetricValue::Count(2)),
+            line(duration, "topic=\"a\"", MetricValue::Times(times)),
+            line(written, "", MetricValue::Count(9)),
             // CloudWatch alone shows it.
             line(
                 measured("OldestReturnedMessageInSeconds"),
                 "",
-                Value::Number(1.0),
+                MetricValue::Number(1.0),
             ),
-            line(tarpit, "", Value::Number(1500.0)),
+            line(tarpit, "", MetricValue::Number(1500.0)),
         ]
     }
 
-    fn rendered(form: Form) -> String {
+    fn rendered(form: PageFormat) -> String {
         String::from_utf8(render(&some(), form).concat()).unwrap()
     }
 
@@ -220,7 +227,7 @@ posthaste_endpoint_duration_seconds_bucket{topic="a",le="0.002"} 2
 
     #[test]
     fn text_has_one_header_for_a_metric_of_two_rows() {
-        let text = rendered(Form::Text);
+        let text = rendered(PageFormat::Text);
         assert!(
             text.starts_with(
                 "# HELP posthaste_deliveries_total Events of attempts, by outcome: delivered, or failed. An \
@@ -254,7 +261,7 @@ posthaste_endpoint_duration_seconds_bucket{topic="a",le="0.002"} 2
 
     #[test]
     fn open_metrics_has_families_units_and_an_end() {
-        let text = rendered(Form::OpenMetrics);
+        let text = rendered(PageFormat::OpenMetrics);
         for part in [
             "# TYPE posthaste_deliveries counter\nposthaste_deliveries_total{outcome=\"delivered\"} 7\n",
             "# TYPE posthaste_endpoint_duration_seconds histogram\n\
@@ -280,9 +287,9 @@ posthaste_endpoint_duration_seconds_bucket{topic="a",le="0.002"} 2
     fn long_text_comes_in_pieces_that_end_with_lines() {
         let place = measured("PublishSuccessCount");
         let lines: Vec<_> = (0..10_000)
-            .map(|n| line(place, &format!("topic=\"t{n}\""), Value::Count(1)))
+            .map(|n| line(place, &format!("topic=\"t{n}\""), MetricValue::Count(1)))
             .collect();
-        let pieces = render(&lines, Form::Text);
+        let pieces = render(&lines, PageFormat::Text);
         assert!(pieces.len() > 1);
         assert!(
             pieces
@@ -299,7 +306,7 @@ posthaste_endpoint_duration_seconds_bucket{topic="a",le="0.002"} 2
 
     #[test]
     fn nothing_is_an_empty_page() {
-        assert_eq!(render(&[], Form::Text), Vec::<Bytes>::new());
-        assert_eq!(render(&[], Form::OpenMetrics), ["# EOF\n"]);
+        assert_eq!(render(&[], PageFormat::Text), Vec::<Bytes>::new());
+        assert_eq!(render(&[], PageFormat::OpenMetrics), ["# EOF\n"]);
     }
 }

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 /// The form of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
+pub enum PageFormat {
     /// Prometheus' text.
     /// <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
     Text,
@@ -18,10 +18,10 @@ const OPEN_METRICS_VERSION: &str = "1.0.0";
 /// The media type of `OpenMetrics`.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
-impl Form {
+impl PageFormat {
     /// The form that a request accepts. `OpenMetrics` only where it is named, and not liked less than
     /// text.
-    pub fn accepted(headers: &HeaderMap) -> Self {
+    pub fn accepted_by(headers: &HeaderMap) -> Self {
         let mut open_metrics = 0.0;
         let mut text = 0.0;
         let values = headers.get_all(header::ACCEPT).into_iter();
@@ -67,12 +67,12 @@ impl Form {
 mod tests {
     use super::*;
 
-    fn form(accept: &[&str]) -> Form {
+    fn form(accept: &[&str]) -> PageFormat {
         let mut headers = HeaderMap::new();
         for value in accept {
             headers.append(header::ACCEPT, value.parse().unwrap());
         }
-        Form::accepted(&headers)
+        PageFormat::accepted_by(&headers)
     }
 
     #[test]
@@ -87,10 +87,10 @@ mod tests {
             "Application/OpenMetrics-Text; Version=\"1.0.0\"; Q=1",
             "text/plain;q=0.5, application/openmetrics-text;q=0.5",
         ] {
-            assert_eq!(form(&[accept]), Form::OpenMetrics, "{accept}");
+            assert_eq!(form(&[accept]), PageFormat::OpenMetrics, "{accept}");
         }
         let apart = ["text/plain;q=0.1", "application/openmetrics-text;q=0.2"];
-        assert_eq!(form(&apart), Form::OpenMetrics);
+        assert_eq!(form(&apart), PageFormat::OpenMetrics);
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
             "application/openmetrics-text;q=a",
             ";;q=,=",
         ] {
-            assert_eq!(form(&[accept]), Form::Text, "{accept}");
+            assert_eq!(form(&[accept]), PageFormat::Text, "{accept}");
         }
-        assert_eq!(form(&[]), Form::Text);
+        assert_eq!(form(&[]), PageFormat::Text);
     }
 }

@@ -14,14 +14,14 @@ use super::by::SeriesBy;
 
 /// The topic or subscription of a series, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Owner {
+pub(super) struct SeriesOwner {
     topic: String,
     subscription: Option<String>,
 }
 
-impl Owner {
+impl SeriesOwner {
     /// A topic.
-    pub(super) fn topic(name: &TopicName) -> Self {
+    pub(super) fn for_topic(name: &TopicName) -> Self {
         Self {
             topic: name.folded(),
             subscription: None,
@@ -29,9 +29,9 @@ impl Owner {
     }
 
     /// The owner that the labels of a measurement name, where its series are told apart.
-    pub(super) fn of(key: &Key, by: SeriesBy) -> Option<Self> {
+    pub(super) fn from_labels(key: &Key, by: SeriesBy) -> Option<Self> {
         let label = |name: &str| {
-            let value = label(key, name).filter(|_| by.keeps(name));
+            let value = label_value(key, name).filter(|_| by.keeps_label(name));
             value.map(str::to_ascii_lowercase)
         };
         Some(Self {
@@ -51,23 +51,23 @@ impl Owner {
     }
 }
 
-fn label<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
+fn label_value<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
     key.labels()
         .find(|label| label.key() == name)
         .map(Label::value)
 }
 
 /// What the store says about the topics of some owners.
-pub(super) struct Topics(BTreeMap<String, TopicLookup>);
+pub(super) struct OwnerTopics(BTreeMap<String, TopicLookup>);
 
-impl Topics {
+impl OwnerTopics {
     /// Looks the topics of these owners up.
     pub(super) async fn look_up<S: ObjectStore, C: Clock>(
-        owners: impl IntoIterator<Item = &Owner>,
+        owners: impl IntoIterator<Item = &SeriesOwner>,
         registry: &TopicRegistry<S, C>,
     ) -> Self {
         let mut topics: BTreeMap<String, TopicLookup> = BTreeMap::new();
-        for Owner { topic, .. } in owners {
+        for SeriesOwner { topic, .. } in owners {
             if !topics.contains_key(topic) {
                 let found = match TopicName::parse(topic) {
                     Ok(name) => registry.topic(&name).await,
@@ -80,19 +80,20 @@ impl Topics {
     }
 
     /// Those of the owners that are no longer in the store.
-    pub(super) fn gone(&self, owners: Vec<Owner>) -> BTreeSet<Owner> {
-        let is_gone = |owner: &Owner| self.0.get(&owner.topic).is_some_and(|it| !owner.is_in(it));
+    pub(super) fn owners_gone(&self, owners: Vec<SeriesOwner>) -> BTreeSet<SeriesOwner> {
+        let is_gone =
+            |owner: &SeriesOwner| self.0.get(&owner.topic).is_some_and(|it| !owner.is_in(it));
         owners.into_iter().filter(is_gone).collect()
     }
 
     /// The topics that there are.
-    pub(super) fn there(&self) -> Vec<Arc<Topic>> {
+    pub(super) fn existing_topics(&self) -> Vec<Arc<Topic>> {
         let there = |found: &TopicLookup| found.as_ref().ok().cloned().flatten();
         self.0.values().filter_map(there).collect()
     }
 
     /// The error of the first topic that could not be looked up: nothing of it is called gone.
-    pub(super) fn error(&self) -> Option<&RegistryError> {
+    pub(super) fn first_error(&self) -> Option<&RegistryError> {
         self.0.values().find_map(|found| found.as_ref().err())
     }
 }

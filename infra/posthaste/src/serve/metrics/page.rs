@@ -23,11 +23,11 @@ use tokio::task::spawn_blocking;
 
 use super::by::SeriesBy;
 use super::exposition;
-use super::form::Form;
-use super::owner::Topics;
-use super::points::points;
-use super::series::{Series, TOPICS_MAX};
-use super::standing::Standing;
+use super::form::PageFormat;
+use super::owner::OwnerTopics;
+use super::points::points_from_lines;
+use super::series::{MetricSeries, TOPICS_MAX};
+use super::standing::LookedUpMetrics;
 
 /// Time for which a page is given to all who ask.
 const SHARED_FOR: Duration = Duration::from_secs(1);
@@ -48,15 +48,15 @@ pub enum PageError {
 }
 
 /// The page, and the series on it.
-pub struct Pages<S, Q, C> {
-    series: Series,
-    standing: Arc<Standing<S, Q, C>>,
+pub struct MetricsPages<S, Q, C> {
+    series: MetricSeries,
+    standing: Arc<LookedUpMetrics<S, Q, C>>,
     registry: TopicRegistry<S, C>,
-    latest: Mutex<BTreeMap<Form, Arc<Page>>>,
+    latest: Mutex<BTreeMap<PageFormat, Arc<MetricsPage>>>,
     places: Arc<Semaphore>,
 }
 
-impl<S, Q, C> fmt::Debug for Pages<S, Q, C> {
+impl<S, Q, C> fmt::Debug for MetricsPages<S, Q, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages").finish_non_exhaustive()
     }
@@ -64,21 +64,25 @@ impl<S, Q, C> fmt::Debug for Pages<S, Q, C> {
 
 /// A page. It has a place until the last who reads it is done.
 #[derive(Debug)]
-struct Page {
+struct MetricsPage {
     begun: Duration,
     /// `None` if rendering them failed.
     pieces: OnceCell<Option<Vec<Bytes>>>,
     _place: OwnedSemaphorePermit,
 }
 
-impl<S, Q, C> Pages<S, Q, C>
+impl<S, Q, C> MetricsPages<S, Q, C>
 where
     S: ObjectStore + 'static,
     Q: QueueReceiver + 'static,
     C: Clock,
 {
     /// The page of these series. The registry knows which topics and subscriptions there are.
-    pub fn new(series: Series, standing: Standing<S, Q, C>, registry: TopicRegistry<S, C>) -> Self {
+    pub fn new(
+        series: MetricSeries,
+        standing: LookedUpMetrics<S, Q, C>,
+        registry: TopicRegistry<S, C>,
+    ) -> Self {
         Self {
             series,
             standing: Arc::new(standing),
@@ -89,10 +93,10 @@ where
     }
 
     /// The page of this second; an older one where all places are taken by those who read slowly.
-    pub async fn page(&self, form: Form) -> Result<Body, PageError> {
-        let page = self.take(form).ok_or(PageError::Crowded)?;
+    pub async fn current_page(&self, form: PageFormat) -> Result<Body, PageError> {
+        let page = self.take_page(form).ok_or(PageError::Crowded)?;
         let rendering = Arc::clone(&page);
-        let render = || self.render(form, rendering);
+        let render = || self.render_page(form, rendering);
         let pieces = page.pieces.get_or_init(render).await;
         if pieces.is_none() {
             return Err(PageError::NotRendered);
@@ -107,14 +111,14 @@ where
         self.series.count_upkeep();
         let idle = self.series.idle_owners();
         if !idle.is_empty() {
-            let topics = Topics::look_up(&idle, &self.registry).await;
-            self.series.forget(&topics.gone(idle));
+            let topics = OwnerTopics::look_up(&idle, &self.registry).await;
+            self.series.forget_owners(&topics.owners_gone(idle));
         }
     }
 
-    fn take(&self, form: Form) -> Option<Arc<Page>> {
+    fn take_page(&self, form: PageFormat) -> Option<Arc<MetricsPage>> {
         let now = self.standing.clock.monotonic();
-        let is_fresh = |page: &Arc<Page>| now.saturating_sub(page.begun) < SHARED_FOR;
+        let is_fresh = |page: &Arc<MetricsPage>| now.saturating_sub(page.begun) < SHARED_FOR;
         let mut latest = self.latest.lock();
         // What nobody reads any more makes room.
         latest.retain(|_, page| is_fresh(page) || Arc::strong_count(page) > 1);
@@ -125,7 +129,7 @@ where
             let known = latest.get(&form).cloned();
             return known.filter(|page| !page.has_failed());
         };
-        let page = Arc::new(Page {
+        let page = Arc::new(MetricsPage {
             begun: now,
             pieces: OnceCell::new(),
             _place: place,
@@ -136,25 +140,25 @@ where
 
     /// Renders a page, which keeps its place for as long as that takes. Series of topics and
     /// subscriptions that are gone are forgotten; while the store does not answer, none are.
-    async fn render(&self, form: Form, page: Arc<Page>) -> Option<Vec<Bytes>> {
+    async fn render_page(&self, form: PageFormat, page: Arc<MetricsPage>) -> Option<Vec<Bytes>> {
         self.expect_topics().await;
         let shown = self.series.shown_owners();
-        let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
-        if let Some(error) = topics.error() {
+        let topics = OwnerTopics::look_up(&self.series.owners(), &self.registry).await;
+        if let Some(error) = topics.first_error() {
             tracing::warn!(
                 error = error as &dyn Error,
                 "a topic was not looked up, its metrics are not forgotten"
             );
         }
-        self.series.forget(&topics.gone(shown));
-        let topics = topics.there();
+        self.series.forget_owners(&topics.owners_gone(shown));
+        let topics = topics.existing_topics();
         let series = self.series.clone();
         let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
         let render = move || {
             let _page = page;
-            let standing = runtime.block_on(standing.lines(series.by(), &topics));
-            let mut lines = series.lines();
+            let standing = runtime.block_on(standing.read_lines(series.series_by(), &topics));
+            let mut lines = series.lines_for_page();
             lines.extend(standing);
             lines.sort_by_key(|line| line.place);
             exposition::render(&lines, form)
@@ -164,16 +168,16 @@ where
 
     /// All samples, for a collector. Nothing counts as shown by this, nor is forgotten. `None` if
     /// reading them failed, which was logged.
-    pub async fn points(&self) -> Option<Vec<MetricPoint>> {
-        let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
-        let topics = topics.there();
+    pub async fn collect_points(&self) -> Option<Vec<MetricPoint>> {
+        let topics = OwnerTopics::look_up(&self.series.owners(), &self.registry).await;
+        let topics = topics.existing_topics();
         let series = self.series.clone();
         let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
         let read = move || {
-            let mut lines = series.read();
-            lines.extend(runtime.block_on(standing.lines(series.by(), &topics)));
-            points(&lines)
+            let mut lines = series.read_lines();
+            lines.extend(runtime.block_on(standing.read_lines(series.series_by(), &topics)));
+            points_from_lines(&lines)
         };
         in_background(read).await
     }
@@ -181,7 +185,7 @@ where
     /// Gives places to the first topics of the store, one more than there is room for: then their
     /// number is known to be too large.
     async fn expect_topics(&self) {
-        if self.series.by() == SeriesBy::Total {
+        if self.series.series_by() == SeriesBy::Total {
             return;
         }
         let store = &self.standing.state;
@@ -190,7 +194,7 @@ where
                 let keys = page.objects.iter();
                 let names = keys.map(|object| layout::topic_name(&object.key));
                 let names = names.filter_map(|name| TopicName::parse(name).ok());
-                self.series.expect(names);
+                self.series.expect_topics(names);
             }
             Err(error) => {
                 let error = &error as &dyn Error;
@@ -208,7 +212,7 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
         .ok()
 }
 
-impl Page {
+impl MetricsPage {
     /// Whether rendering it failed.
     fn has_failed(&self) -> bool {
         self.pieces.get().is_some_and(Option::is_none)
@@ -217,12 +221,12 @@ impl Page {
 
 /// A page that is being sent.
 struct PageBody {
-    page: Arc<Page>,
+    page: Arc<MetricsPage>,
     next: usize,
 }
 
 impl PageBody {
-    fn rest(&self) -> &[Bytes] {
+    fn unsent_pieces(&self) -> &[Bytes] {
         let pieces = self.page.pieces.get().and_then(Option::as_ref);
         pieces
             .and_then(|all| all.get(self.next..))
@@ -238,17 +242,22 @@ impl HttpBody for PageBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = self.rest().first().cloned();
+        let piece = self.unsent_pieces().first().cloned();
         self.next += 1;
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest().is_empty()
+        self.unsent_pieces().is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest().iter().map(|piece| piece.len() as u64).sum())
+        SizeHint::with_exact(
+            self.unsent_pieces()
+                .iter()
+                .map(|piece| piece.len() as u64)
+                .sum(),
+        )
     }
 }
 

@@ -6,20 +6,20 @@ use posthaste_core::model::metric::METRICS;
 use posthaste_otlp::{MetricDistribution, MetricPoint, PointValue};
 
 use super::distribution::BOUNDS;
-use super::exposition::{Line, Value};
+use super::exposition::{MetricLine, MetricValue};
 
 /// The points of these lines. Lines of metrics that are not shown are left out.
-pub(super) fn points(lines: &[Line]) -> Vec<MetricPoint> {
-    lines.iter().filter_map(point).collect()
+pub(super) fn points_from_lines(lines: &[MetricLine]) -> Vec<MetricPoint> {
+    lines.iter().filter_map(point_from_line).collect()
 }
 
-fn point(line: &Line) -> Option<MetricPoint> {
+fn point_from_line(line: &MetricLine) -> Option<MetricPoint> {
     let metric = &METRICS[line.place];
     let per_base_unit = metric.unit.per_base_unit();
     let value = match line.value {
-        Value::Count(count) => PointValue::Count(count),
-        Value::Number(number) => PointValue::Number(number / per_base_unit),
-        Value::Times(times) => PointValue::Times(MetricDistribution {
+        MetricValue::Count(count) => PointValue::Count(count),
+        MetricValue::Number(number) => PointValue::Number(number / per_base_unit),
+        MetricValue::Times(times) => PointValue::Times(MetricDistribution {
             bounds: BOUNDS
                 .iter()
                 .map(|(bound, _)| bound / per_base_unit)
@@ -32,13 +32,13 @@ fn point(line: &Line) -> Option<MetricPoint> {
         name: metric.exposed?,
         help: metric.help,
         unit: metric.unit.ucum_unit(),
-        labels: labels(&line.labels),
+        labels: parse_labels(&line.labels),
         value,
     })
 }
 
 /// The labels of a text as `labels_text` writes it.
-fn labels(text: &str) -> Vec<(String, String)> {
+fn parse_labels(text: &str) -> Vec<(String, String)> {
     let mut chars = text.chars();
     let mut labels = Vec::new();
     loop {
@@ -48,12 +48,12 @@ fn labels(text: &str) -> Vec<(String, String)> {
         if chars.next().is_none() {
             return labels;
         }
-        labels.push((name, value(&mut chars)));
+        labels.push((name, parse_label_value(&mut chars)));
     }
 }
 
 /// The value up to its quotation mark.
-fn value(chars: &mut Chars<'_>) -> String {
+fn parse_label_value(chars: &mut Chars<'_>) -> String {
     let mut value = String::new();
     while let Some(c) = chars.next() {
         match c {
@@ -74,13 +74,13 @@ mod tests {
     use posthaste_core::model::metric;
 
     use super::*;
-    use crate::serve::metrics::distribution::Times;
+    use crate::serve::metrics::distribution::HistogramValue;
     use crate::serve::metrics::exposition::labels_text;
 
     #[test]
     fn labels_are_read_as_they_were_written() {
         let check = |labels_written: &[(&str, &str)]| {
-            let read = labels(&labels_text(labels_written.iter().copied()));
+            let read = parse_labels(&labels_text(labels_written.iter().copied()));
             let read: Vec<_> = read
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
@@ -94,15 +94,15 @@ mod tests {
 
     #[test]
     fn point_is_in_base_units() {
-        let mut times = Times::default();
+        let mut times = HistogramValue::default();
         times.buckets[1] = 2;
         times.sum = 3.0;
-        let line = Line {
+        let line = MetricLine {
             place: metric::metric_index("DestinationProcessingDurationInMs").unwrap(),
             labels: "topic=\"a\"".into(),
-            value: Value::Times(times),
+            value: MetricValue::Times(times),
         };
-        let [point] = &points(&[line])[..] else {
+        let [point] = &points_from_lines(&[line])[..] else {
             panic!("there is one")
         };
         assert_eq!(

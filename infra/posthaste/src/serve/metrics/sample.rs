@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_core::model::metric::{METRICS, MetricKind};
 
-use super::distribution::Distribution;
-use super::exposition::{Value, labels_text};
-use super::owner::Owner;
+use super::distribution::GrowingHistogram;
+use super::exposition::{MetricValue, labels_text};
+use super::owner::SeriesOwner;
 
 /// A series, in the order of the page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,42 +18,42 @@ pub(super) struct SampleId {
 }
 
 /// The values of a series.
-pub(super) struct Sample {
+pub(super) struct MeasuredSeries {
     /// The owner with which it is forgotten; `None` if it stays.
-    pub(super) owner: Option<Owner>,
+    pub(super) owner: Option<SeriesOwner>,
     /// The labels as they are written.
     pub(super) labels: Arc<str>,
-    pub(super) value: Measured,
+    pub(super) value: SeriesValue,
     /// Series of topics that lost theirs. Whoever was just measuring still adds to them.
-    pub(super) folded: Vec<Measured>,
+    pub(super) folded: Vec<SeriesValue>,
 }
 
 /// What a series measures.
 #[derive(Clone)]
-pub(super) enum Measured {
+pub(super) enum SeriesValue {
     Counter(Arc<AtomicU64>),
     /// The bits of a number.
     Gauge(Arc<AtomicU64>),
-    Histogram(Arc<Distribution>),
+    Histogram(Arc<GrowingHistogram>),
 }
 
-impl Sample {
-    pub(super) fn new(id: &SampleId, owner: Option<Owner>) -> Self {
+impl MeasuredSeries {
+    pub(super) fn new(id: &SampleId, owner: Option<SeriesOwner>) -> Self {
         let labels = id.labels.iter();
         Self {
             owner,
             labels: labels_text(labels.map(|(name, value)| (name.as_str(), value.as_str()))),
-            value: Measured::new(METRICS[id.metric].kind),
+            value: SeriesValue::new(METRICS[id.metric].kind),
             folded: Vec::new(),
         }
     }
 
-    pub(super) fn read(&self) -> Value {
+    pub(super) fn read(&self) -> MetricValue {
         let mut value = self.value.read();
         for more in &self.folded {
             match (&mut value, more.read()) {
-                (Value::Count(sum), Value::Count(more)) => *sum += more,
-                (Value::Times(sum), Value::Times(more)) => sum.add(&more),
+                (MetricValue::Count(sum), MetricValue::Count(more)) => *sum += more,
+                (MetricValue::Times(sum), MetricValue::Times(more)) => sum.add(&more),
                 // No gauge that is measured has a topic.
                 _ => {}
             }
@@ -62,7 +62,7 @@ impl Sample {
     }
 }
 
-impl Measured {
+impl SeriesValue {
     fn new(kind: MetricKind) -> Self {
         match kind {
             MetricKind::Counter => Self::Counter(Arc::default()),
@@ -71,11 +71,11 @@ impl Measured {
         }
     }
 
-    fn read(&self) -> Value {
+    fn read(&self) -> MetricValue {
         match self {
-            Self::Counter(count) => Value::Count(count.load(Ordering::Relaxed)),
-            Self::Gauge(bits) => Value::Number(f64::from_bits(bits.load(Ordering::Relaxed))),
-            Self::Histogram(distribution) => Value::Times(distribution.read()),
+            Self::Counter(count) => MetricValue::Count(count.load(Ordering::Relaxed)),
+            Self::Gauge(bits) => MetricValue::Number(f64::from_bits(bits.load(Ordering::Relaxed))),
+            Self::Histogram(distribution) => MetricValue::Times(distribution.read()),
         }
     }
 }

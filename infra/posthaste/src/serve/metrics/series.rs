@@ -13,10 +13,10 @@ use posthaste_core::model::metric::{self, METRICS, MetricRow, MetricSource, SUBS
 use posthaste_deliver::UNANSWERED;
 
 use super::by::{OTHER, SeriesBy};
-use super::exposition::Line;
-use super::owner::Owner;
-use super::sample::{Measured, Sample, SampleId};
-use super::totals::Totals;
+use super::exposition::MetricLine;
+use super::owner::SeriesOwner;
+use super::sample::{MeasuredSeries, SampleId, SeriesValue};
+use super::totals::MetricTotals;
 
 /// Most topics that have series of their own without a setting: with two histograms and some
 /// counters each, at about 4 KB of text, the page stays below 1 MB.
@@ -39,44 +39,44 @@ const IDLE_UPKEEPS_MIN: u32 = 12;
 
 /// All series of the process; clones share them.
 #[derive(Clone)]
-pub struct Series(Arc<Shared>);
+pub struct MetricSeries(Arc<SharedSeries>);
 
-struct Shared {
+struct SharedSeries {
     by: SeriesBy,
-    totals: Arc<Totals>,
-    state: Mutex<State>,
+    totals: Arc<MetricTotals>,
+    state: Mutex<SeriesState>,
 }
 
-struct State {
+struct SeriesState {
     by: SeriesBy,
     /// Most topics that have series of their own, where that is the bound.
     topics_max: usize,
     /// The owners that have series of their own.
-    places: BTreeMap<Owner, Place>,
+    places: BTreeMap<SeriesOwner, OwnerPlace>,
     /// The number of owners that have come.
     arrivals: u64,
-    samples: BTreeMap<SampleId, Sample>,
+    samples: BTreeMap<SampleId, MeasuredSeries>,
     /// The series of keys as they are measured: every delivery asks for several.
-    known: HashMap<Key, Known>,
+    known: HashMap<Key, KnownSeries>,
 }
 
 /// The place of an owner among those that have series of their own.
-struct Place {
+struct OwnerPlace {
     arrival: u64,
-    touched: Arc<Touched>,
+    touched: Arc<TouchMarks>,
     /// Clean-ups since the last measurement.
     idle_upkeeps: u32,
 }
 
 #[derive(Clone)]
-struct Known {
-    instrument: Instrument,
-    touched: Option<Arc<Touched>>,
+struct KnownSeries {
+    instrument: SeriesInstrument,
+    touched: Option<Arc<TouchMarks>>,
 }
 
 /// What measures.
 #[derive(Clone)]
-enum Instrument {
+enum SeriesInstrument {
     Counter(Counter),
     Gauge(Gauge),
     Histogram {
@@ -88,24 +88,24 @@ enum Instrument {
 
 /// Whether something was measured.
 #[derive(Debug, Default)]
-struct Touched {
+struct TouchMarks {
     /// Since the series were shown last.
     since_shown: AtomicBool,
     /// Since the last clean-up.
     since_upkeep: AtomicBool,
 }
 
-impl Touched {
+impl TouchMarks {
     fn touch(&self) {
         self.since_shown.store(true, Ordering::Relaxed);
         self.since_upkeep.store(true, Ordering::Relaxed);
     }
 }
 
-impl Series {
+impl MetricSeries {
     /// An empty set. What has no labels is shown from the start, as 0.
     pub fn new(by: SeriesBy) -> Self {
-        let mut state = State {
+        let mut state = SeriesState {
             by,
             topics_max: TOPICS_MAX,
             places: BTreeMap::new(),
@@ -114,12 +114,12 @@ impl Series {
             known: HashMap::new(),
         };
         for (place, metric) in METRICS.iter().enumerate() {
-            let has_labels = metric.labels.iter().any(|label| by.keeps(label));
+            let has_labels = metric.labels.iter().any(|label| by.keeps_label(label));
             if is_measured(metric) && !has_labels {
-                state.sample(place, Vec::new(), None);
+                state.series_value(place, Vec::new(), None);
             }
         }
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedSeries {
             by,
             totals: Arc::default(),
             state: Mutex::new(state),
@@ -127,72 +127,72 @@ impl Series {
     }
 
     /// How finely they are told apart.
-    pub(super) fn by(&self) -> SeriesBy {
+    pub(super) fn series_by(&self) -> SeriesBy {
         self.0.by
     }
 
     /// Sums over all labels.
-    pub fn totals(&self) -> Arc<Totals> {
+    pub fn totals(&self) -> Arc<MetricTotals> {
         Arc::clone(&self.0.totals)
     }
 
     /// Gives topics places before they are measured, in this order. So the same topics have series
     /// of their own after each start.
-    pub(super) fn expect(&self, topics: impl IntoIterator<Item = TopicName>) {
+    pub(super) fn expect_topics(&self, topics: impl IntoIterator<Item = TopicName>) {
         let mut state = self.0.state.lock();
         for topic in topics {
-            state.touched(&Owner::topic(&topic));
+            state.marks_for(&SeriesOwner::for_topic(&topic));
         }
     }
 
     /// The owners that have series of their own.
-    pub(super) fn owners(&self) -> Vec<Owner> {
+    pub(super) fn owners(&self) -> Vec<SeriesOwner> {
         self.owners_that(|_| true)
     }
 
     /// The owners of which nothing was measured since their series were shown. If they are gone,
     /// they can be forgotten: the events that a deletion ends are counted after it, and are shown
     /// a last time.
-    pub(super) fn shown_owners(&self) -> Vec<Owner> {
+    pub(super) fn shown_owners(&self) -> Vec<SeriesOwner> {
         self.owners_that(|place| !place.touched.since_shown.load(Ordering::Relaxed))
     }
 
     /// The owners of which nothing was measured for a minute, once half of the room is taken:
     /// without them there is room for others, also where nobody asks for metrics.
-    pub(super) fn idle_owners(&self) -> Vec<Owner> {
+    pub(super) fn idle_owners(&self) -> Vec<SeriesOwner> {
         if !self.0.state.lock().is_half_full() {
             return Vec::new();
         }
         self.owners_that(|place| place.idle_upkeeps >= IDLE_UPKEEPS_MIN)
     }
 
-    fn owners_that(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<Owner> {
+    fn owners_that(&self, is_wanted: impl Fn(&OwnerPlace) -> bool) -> Vec<SeriesOwner> {
         let state = self.0.state.lock();
         let wanted = state.places.iter().filter(|(_, place)| is_wanted(place));
         wanted.map(|(owner, _)| owner.clone()).collect()
     }
 
     /// Forgets the series of owners that are gone.
-    pub(super) fn forget(&self, gone: &BTreeSet<Owner>) {
+    pub(super) fn forget_owners(&self, gone: &BTreeSet<SeriesOwner>) {
         if !gone.is_empty() {
-            self.0.state.lock().forget(gone);
+            self.0.state.lock().forget_owners(gone);
         }
     }
 
     /// The samples of all series, in the order of the page. From now on they are shown.
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines_for_page(&self) -> Vec<MetricLine> {
         let state = self.0.state.lock();
         for place in state.places.values() {
             place.touched.since_shown.store(false, Ordering::Relaxed);
         }
         drop(state);
-        self.read()
+        self.read_lines()
     }
 
     /// The same for one who does not show them.
-    pub(super) fn read(&self) -> Vec<Line> {
+    pub(super) fn read_lines(&self) -> Vec<MetricLine> {
         let state = self.0.state.lock();
-        let line = |(id, sample): (&SampleId, &Sample)| Line {
+        let line = |(id, sample): (&SampleId, &MeasuredSeries)| MetricLine {
             place: id.metric,
             labels: Arc::clone(&sample.labels),
             value: sample.read(),
@@ -203,12 +203,12 @@ impl Series {
     /// Notes who was not measured for long. Call it every five seconds.
     pub(super) fn count_upkeep(&self) {
         let mut state = self.0.state.lock();
-        state.places.values_mut().for_each(Place::count_upkeep);
+        state.places.values_mut().for_each(OwnerPlace::count_upkeep);
     }
 
     /// The instrument of a key; `None` if the table has no such metric, or `serve` does not measure
     /// it.
-    fn instrument(&self, key: &Key) -> Option<Instrument> {
+    fn instrument_for(&self, key: &Key) -> Option<SeriesInstrument> {
         let mut state = self.0.state.lock();
         if let Some(known) = state.known.get(key) {
             if let Some(touched) = &known.touched {
@@ -216,7 +216,7 @@ impl Series {
             }
             return Some(known.instrument.clone());
         }
-        state.learn(key, &self.0.totals)
+        state.learn_key(key, &self.0.totals)
     }
 }
 
@@ -224,33 +224,33 @@ fn is_measured(metric: &MetricRow) -> bool {
     metric.exposed.is_some() && metric.source == MetricSource::Measured
 }
 
-impl State {
-    fn learn(&mut self, key: &Key, totals: &Arc<Totals>) -> Option<Instrument> {
+impl SeriesState {
+    fn learn_key(&mut self, key: &Key, totals: &Arc<MetricTotals>) -> Option<SeriesInstrument> {
         let place =
             metric::metric_index(key.name()).filter(|place| is_measured(&METRICS[*place]))?;
-        let named = Owner::of(key, self.by);
-        let touched = named.as_ref().and_then(|owner| self.touched(owner));
+        let named = SeriesOwner::from_labels(key, self.by);
+        let touched = named.as_ref().and_then(|owner| self.marks_for(owner));
         if let Some(touched) = &touched {
             touched.touch();
         }
         let owner = named.clone().filter(|_| touched.is_some());
         let is_other = named.is_some() && owner.is_none();
-        let labels = labels(&METRICS[place], key, (self.by, is_other));
-        let instrument = match self.sample(place, labels, owner) {
-            Measured::Counter(counter) => {
-                Instrument::Counter(totals.counter(key.name(), Counter::from_arc(counter)))
-            }
-            Measured::Gauge(gauge) => Instrument::Gauge(Gauge::from_arc(gauge)),
-            Measured::Histogram(distribution) => {
+        let labels = series_labels(&METRICS[place], key, (self.by, is_other));
+        let instrument = match self.series_value(place, labels, owner) {
+            SeriesValue::Counter(counter) => SeriesInstrument::Counter(
+                totals.summed_counter(key.name(), Counter::from_arc(counter)),
+            ),
+            SeriesValue::Gauge(gauge) => SeriesInstrument::Gauge(Gauge::from_arc(gauge)),
+            SeriesValue::Histogram(distribution) => {
                 let series = Histogram::from_arc(distribution);
-                let summed = totals.histogram(key.name(), series.clone());
-                Instrument::Histogram { series, summed }
+                let summed = totals.summed_histogram(key.name(), series.clone());
+                SeriesInstrument::Histogram { series, summed }
             }
         };
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        let known = Known {
+        let known = KnownSeries {
             instrument: instrument.clone(),
             touched,
         };
@@ -259,17 +259,17 @@ impl State {
     }
 
     /// The series with these labels, which is made where it is new.
-    fn sample(
+    fn series_value(
         &mut self,
         metric: usize,
         labels: Vec<(String, String)>,
-        owner: Option<Owner>,
-    ) -> Measured {
+        owner: Option<SeriesOwner>,
+    ) -> SeriesValue {
         let id = SampleId { metric, labels };
         if let Some(sample) = self.samples.get(&id) {
             return sample.value.clone();
         }
-        let sample = Sample::new(&id, owner);
+        let sample = MeasuredSeries::new(&id, owner);
         let value = sample.value.clone();
         self.samples.insert(id, sample);
         value
@@ -277,15 +277,15 @@ impl State {
 
     /// The notes of an owner that has series of its own, or gets them now; `None` if there is no
     /// room.
-    fn touched(&mut self, owner: &Owner) -> Option<Arc<Touched>> {
+    fn marks_for(&mut self, owner: &SeriesOwner) -> Option<Arc<TouchMarks>> {
         if let Some(place) = self.places.get(owner) {
             return Some(Arc::clone(&place.touched));
         }
         if !self.has_room() {
             return None;
         }
-        let touched = Arc::<Touched>::default();
-        let place = Place {
+        let touched = Arc::<TouchMarks>::default();
+        let place = OwnerPlace {
             arrival: self.arrivals,
             touched: Arc::clone(&touched),
             idle_upkeeps: 0,
@@ -306,7 +306,7 @@ impl State {
                 let has_room = self.places.len() < self.topics_max;
                 if !has_room && self.topics_max > TOPICS_KEPT {
                     self.topics_max = TOPICS_KEPT;
-                    self.fold();
+                    self.fold_into_other();
                 }
                 has_room
             }
@@ -314,14 +314,14 @@ impl State {
     }
 
     /// Takes the series of all but the first topics, and adds them to those of [`OTHER`].
-    fn fold(&mut self) {
+    fn fold_into_other(&mut self) {
         let mut arrivals: Vec<_> = self.places.values().map(|place| place.arrival).collect();
         arrivals.sort_unstable();
         let end = arrivals.get(self.topics_max).copied();
         self.places
             .retain(|_, place| end.is_none_or(|end| place.arrival < end));
         let places = &self.places;
-        let stays = |sample: &Sample| {
+        let stays = |sample: &MeasuredSeries| {
             let owner = sample.owner.as_ref();
             owner.is_none_or(|owner| places.contains_key(owner))
         };
@@ -336,16 +336,16 @@ impl State {
                     OTHER.clone_into(value);
                 }
             }
-            let fresh = || Sample::new(&id, None);
+            let fresh = || MeasuredSeries::new(&id, None);
             let other = self.samples.entry(id.clone()).or_insert_with(fresh);
             other.folded.push(sample.value);
             other.folded.extend(sample.folded);
         }
     }
 
-    fn forget(&mut self, gone: &BTreeSet<Owner>) {
+    fn forget_owners(&mut self, gone: &BTreeSet<SeriesOwner>) {
         self.places.retain(|owner, _| !gone.contains(owner));
-        let is_kept = |sample: &Sample| {
+        let is_kept = |sample: &MeasuredSeries| {
             let owner = sample.owner.as_ref();
             owner.is_none_or(|owner| !gone.contains(owner))
         };
@@ -363,12 +363,12 @@ impl State {
 }
 
 /// The labels of a series: topic and subscription first, as far as they are shown.
-fn labels(
+fn series_labels(
     metric: &MetricRow,
     key: &Key,
     (by, is_other): (SeriesBy, bool),
 ) -> Vec<(String, String)> {
-    let shown = metric.labels.iter().filter(|label| by.keeps(label));
+    let shown = metric.labels.iter().filter(|label| by.keeps_label(label));
     let measured = shown.filter_map(|name| {
         let label = key.labels().find(|label| label.key() == *name)?;
         let is_owner = [TOPIC, SUBSCRIPTION].contains(name);
@@ -384,7 +384,7 @@ fn labels(
     measured.chain(fixed).collect()
 }
 
-impl Place {
+impl OwnerPlace {
     fn count_upkeep(&mut self) {
         let was_touched = self.touched.since_upkeep.swap(false, Ordering::Relaxed);
         self.idle_upkeeps = if was_touched {
@@ -396,7 +396,7 @@ impl Place {
 }
 
 /// Descriptions and units are in the table of metrics.
-impl Recorder for Series {
+impl Recorder for MetricSeries {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -404,24 +404,26 @@ impl Recorder for Series {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        match self.instrument(key) {
-            Some(Instrument::Counter(counter)) => counter,
+        match self.instrument_for(key) {
+            Some(SeriesInstrument::Counter(counter)) => counter,
             _ => Counter::noop(),
         }
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        match self.instrument(key) {
-            Some(Instrument::Gauge(gauge)) => gauge,
+        match self.instrument_for(key) {
+            Some(SeriesInstrument::Gauge(gauge)) => gauge,
             _ => Gauge::noop(),
         }
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        match self.instrument(key) {
+        match self.instrument_for(key) {
             // A request without an answer has no time of its answer.
-            Some(Instrument::Histogram { series, .. }) if metadata.target() == UNANSWERED => series,
-            Some(Instrument::Histogram { summed, .. }) => summed,
+            Some(SeriesInstrument::Histogram { series, .. }) if metadata.target() == UNANSWERED => {
+                series
+            }
+            Some(SeriesInstrument::Histogram { summed, .. }) => summed,
             _ => Histogram::noop(),
         }
     }

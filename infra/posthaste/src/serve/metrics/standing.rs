@@ -16,7 +16,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver}
 use posthaste_services::{LinkHealth, WaitingEvents};
 
 use super::by::{OTHER, SeriesBy};
-use super::exposition::{Line, Value, labels_text};
+use super::exposition::{MetricLine, MetricValue, labels_text};
 
 /// Most subscriptions of which a page says whether they are up, and what waits for them. What waits
 /// for others is shown in one sum.
@@ -29,7 +29,7 @@ const SUBSCRIPTIONS_MAX_BY_SETTING: usize = 10_000;
 const LINKS_MAX: usize = 1000;
 
 /// What is looked up.
-pub struct Standing<S, Q, C> {
+pub struct LookedUpMetrics<S, Q, C> {
     /// The state store, with the pressure.
     pub state: S,
     /// The delivery queue.
@@ -51,17 +51,17 @@ struct WaitingFigure {
     oldest: Option<Timestamp>,
 }
 
-impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
+impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
     /// The lines of a page. `topics` are those that have series of their own.
-    pub(super) async fn lines(&self, by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Line> {
+    pub(super) async fn read_lines(&self, by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<MetricLine> {
         let now = self.clock.now();
-        let subscriptions = subscriptions(by, topics);
-        let mut lines = Lines::default();
+        let subscriptions = shown_subscriptions(by, topics);
+        let mut lines = MetricLines::default();
         let version = [("version", env!("CARGO_PKG_VERSION"))];
-        lines.add("posthaste_build_info", version, 1.0);
-        match self.waiting(&subscriptions).await {
+        lines.add_line("posthaste_build_info", version, 1.0);
+        match self.waiting_figures(&subscriptions).await {
             Ok((each, others)) => lines.add_waiting(by, (&subscriptions, &each), others, now),
-            Err(error) => left_out("posthaste_waiting", &error),
+            Err(error) => log_left_out("posthaste_waiting", &error),
         }
         self.add_queues(&mut lines).await;
         match self.links.read_all().await {
@@ -70,7 +70,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
                 match self.links.arrivals().current_book().await {
                     Ok(book) => {
                         let settings = &self.links.settings().arrivals;
-                        let health = Health {
+                        let health = PageHealth {
                             book,
                             settings,
                             shards: &shards,
@@ -78,23 +78,23 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
                         };
                         lines.add_health(&subscriptions, &health);
                     }
-                    Err(error) => left_out("posthaste_subscription_up", &error),
+                    Err(error) => log_left_out("posthaste_subscription_up", &error),
                 }
             }
-            Err(error) => left_out("posthaste_link_up", &error),
+            Err(error) => log_left_out("posthaste_link_up", &error),
         }
         match self.state.get(PRESSURE_KEY).await {
             Ok(object) => {
                 let state = object.and_then(|object| PressureState::parse(&object.bytes).ok());
                 lines.add_slowed_topics(by, state.as_ref());
             }
-            Err(error) => left_out("posthaste_topic_pressure_level", &error),
+            Err(error) => log_left_out("posthaste_topic_pressure_level", &error),
         }
         lines.0
     }
 
     /// What waits for each of these subscriptions, and for all others together.
-    async fn waiting(
+    async fn waiting_figures(
         &self,
         subscriptions: &[Arc<Subscription>],
     ) -> Result<(Vec<WaitingFigure>, WaitingFigure), PortError> {
@@ -108,38 +108,38 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
         let mut by_group = waiting.count_all().await?.by_group;
         let each = subscriptions.iter().map(|subscription| {
             let count = by_group.remove(&message_group_id(&subscription.topic, &subscription.name));
-            WaitingFigure::of(&count.unwrap_or_default())
+            WaitingFigure::from_count(&count.unwrap_or_default())
         });
         let each = each.collect();
-        let others = by_group.values().map(WaitingFigure::of);
-        let others = others.fold(WaitingFigure::default(), |sum, one| sum.with(&one));
+        let others = by_group.values().map(WaitingFigure::from_count);
+        let others = others.fold(WaitingFigure::default(), |sum, one| sum.combined_with(&one));
         Ok((each, others))
     }
 
-    async fn add_queues(&self, lines: &mut Lines) {
+    async fn add_queues(&self, lines: &mut MetricLines) {
         match self.deliveries.counts().await {
             Ok(counts) => lines.add_plain("posthaste_deliveries_in_flight", counts.in_flight),
-            Err(error) => left_out("posthaste_deliveries_in_flight", &error),
+            Err(error) => log_left_out("posthaste_deliveries_in_flight", &error),
         }
         match self.records.counts().await {
-            Ok(counts) => lines.add_plain("posthaste_records_waiting", total(counts)),
-            Err(error) => left_out("posthaste_records_waiting", &error),
+            Ok(counts) => lines.add_plain("posthaste_records_waiting", total_messages(counts)),
+            Err(error) => log_left_out("posthaste_records_waiting", &error),
         }
         let [letters, redriven] = &self.given_up;
         let counts =
             async { Ok::<_, PortError>((letters.counts().await?, redriven.counts().await?)) };
         match counts.await {
             Ok((letters, redriven)) => {
-                let waiting = total(letters) + total(redriven);
+                let waiting = total_messages(letters) + total_messages(redriven);
                 lines.add_plain("posthaste_dead_letters_waiting", waiting);
             }
-            Err(error) => left_out("posthaste_dead_letters_waiting", &error),
+            Err(error) => log_left_out("posthaste_dead_letters_waiting", &error),
         }
     }
 }
 
 /// The subscriptions of these topics, all of a topic or none.
-fn subscriptions(by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Arc<Subscription>> {
+fn shown_subscriptions(by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Arc<Subscription>> {
     let most = match by {
         SeriesBy::Total => 0,
         SeriesBy::FewTopics => SUBSCRIPTIONS_MAX,
@@ -154,7 +154,7 @@ fn subscriptions(by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Arc<Subscription>> 
     subscriptions
 }
 
-fn total(counts: QueueCounts) -> u64 {
+fn total_messages(counts: QueueCounts) -> u64 {
     counts.total()
 }
 
@@ -168,19 +168,19 @@ fn links_down(shards: &[(usize, Arc<LinkShard>)]) -> BTreeSet<String> {
 }
 
 /// What is known of the health of subscriptions.
-struct Health<'a> {
+struct PageHealth<'a> {
     book: HealthBook,
     settings: &'a ArrivalSettings,
     shards: &'a [(usize, Arc<LinkShard>)],
     now: Timestamp,
 }
 
-impl Health<'_> {
+impl PageHealth<'_> {
     /// The state of a subscription.
-    fn of(&self, subscription: &Subscription) -> HealthState {
+    fn state_of(&self, subscription: &Subscription) -> HealthState {
         let key = book_key(&subscription.topic, &subscription.name);
         let status = subscription.status_at(self.now);
-        self.state(
+        self.state_for_key(
             status,
             &key,
             Some(&DeliveryTarget::for_subscription(subscription)),
@@ -189,10 +189,10 @@ impl Health<'_> {
 
     /// The number of subscriptions whose webhooks do not arrive: of these, and of all others in the
     /// book, which forgets those that an operator stopped. Their circuits may stay.
-    fn failing(&self, subscriptions: &[Arc<Subscription>]) -> usize {
+    fn failing_count(&self, subscriptions: &[Arc<Subscription>]) -> usize {
         let shown = subscriptions.iter().map(|subscription| {
             let key = book_key(&subscription.topic, &subscription.name);
-            (key, self.of(subscription))
+            (key, self.state_of(subscription))
         });
         let mut states: BTreeMap<String, HealthState> = shown.collect();
         let conditions = self.shards.iter().flat_map(|(_, shard)| shard.conditions());
@@ -205,7 +205,7 @@ impl Health<'_> {
         let targets: BTreeMap<_, _> = targets.collect();
         for (key, _) in self.book.subscriptions() {
             if !states.contains_key(key) {
-                let state = self.state(SubscriptionStatus::Active, key, targets.get(key));
+                let state = self.state_for_key(SubscriptionStatus::Active, key, targets.get(key));
                 states.insert(key.to_owned(), state);
             }
         }
@@ -213,7 +213,7 @@ impl Health<'_> {
         states.values().filter(is_failing).count()
     }
 
-    fn state(
+    fn state_for_key(
         &self,
         status: SubscriptionStatus,
         key: &str,
@@ -231,25 +231,25 @@ impl Health<'_> {
 
 /// The lines of a page, as they are gathered.
 #[derive(Default)]
-struct Lines(Vec<Line>);
+struct MetricLines(Vec<MetricLine>);
 
-impl Lines {
-    fn add<'a>(
+impl MetricLines {
+    fn add_line<'a>(
         &mut self,
         name: &str,
         labels: impl IntoIterator<Item = (&'a str, &'a str)>,
         value: f64,
     ) {
         let place = metric::looked_up_metric_index(name);
-        self.0.extend(place.map(|place| Line {
+        self.0.extend(place.map(|place| MetricLine {
             place,
             labels: labels_text(labels),
-            value: Value::Number(value),
+            value: MetricValue::Number(value),
         }));
     }
 
     fn add_plain(&mut self, name: &str, number: u64) {
-        self.add(name, [], as_f64(number));
+        self.add_line(name, [], as_f64(number));
     }
 
     fn add_waiting(
@@ -265,31 +265,33 @@ impl Lines {
             let name = (SUBSCRIPTION, subscription.name.as_str());
             let labels = [topic, name]
                 .into_iter()
-                .filter(|(label, _)| by.keeps(label));
+                .filter(|(label, _)| by.keeps_label(label));
             let labels: Vec<_> = labels.collect();
             match figures.last_mut() {
-                Some((last, sum)) if *last == labels => *sum = sum.with(figure),
+                Some((last, sum)) if *last == labels => *sum = sum.combined_with(figure),
                 _ => figures.push((labels, *figure)),
             }
         }
         let labels = [TOPIC, SUBSCRIPTION].map(|label| (label, OTHER));
-        let labels = labels.into_iter().filter(|(label, _)| by.keeps(label));
+        let labels = labels
+            .into_iter()
+            .filter(|(label, _)| by.keeps_label(label));
         figures.push((labels.collect(), others));
         for (labels, WaitingFigure { number, oldest }) in figures {
             let age = oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64());
-            self.add("posthaste_waiting", labels.iter().copied(), as_f64(number));
-            self.add("posthaste_oldest_waiting_seconds", labels, age);
+            self.add_line("posthaste_waiting", labels.iter().copied(), as_f64(number));
+            self.add_line("posthaste_oldest_waiting_seconds", labels, age);
         }
     }
 
-    fn add_health(&mut self, subscriptions: &[Arc<Subscription>], health: &Health<'_>) {
+    fn add_health(&mut self, subscriptions: &[Arc<Subscription>], health: &PageHealth<'_>) {
         for subscription in subscriptions {
             let topic = (TOPIC, subscription.topic.as_str());
             let name = (SUBSCRIPTION, subscription.name.as_str());
-            let is_up = as_number(health.of(subscription).is_up());
-            self.add("posthaste_subscription_up", [topic, name], is_up);
+            let is_up = as_number(health.state_of(subscription).is_up());
+            self.add_line("posthaste_subscription_up", [topic, name], is_up);
         }
-        let number = health.failing(subscriptions) as u64;
+        let number = health.failing_count(subscriptions) as u64;
         self.add_plain("posthaste_subscriptions_down", number);
     }
 
@@ -304,7 +306,7 @@ impl Lines {
         let links = links.chain(up.iter().map(|link| (link, true)));
         for (link, is_up) in links.take(LINKS_MAX) {
             let labels = [("link", link.as_str())];
-            self.add("posthaste_link_up", labels, as_number(is_up));
+            self.add_line("posthaste_link_up", labels, as_number(is_up));
         }
     }
 
@@ -316,24 +318,24 @@ impl Lines {
             .filter(|topic| topic.effective_level() > PressureLevel::Normal)
             .collect();
         self.add_plain("posthaste_topics_slowed", slowed.len() as u64);
-        if !by.keeps(TOPIC) {
+        if !by.keeps_label(TOPIC) {
             return;
         }
         for topic in slowed {
             let labels = [(TOPIC, topic.topic.as_str())];
             let drain = as_f64(topic.drain_time.reading);
-            self.add(
+            self.add_line(
                 "posthaste_topic_pressure_level",
                 labels,
                 topic.effective_level().as_number().into(),
             );
-            self.add("posthaste_topic_drain_seconds", labels, drain);
+            self.add_line("posthaste_topic_drain_seconds", labels, drain);
         }
     }
 }
 
 impl WaitingFigure {
-    fn of(count: &WaitingCount) -> Self {
+    fn from_count(count: &WaitingCount) -> Self {
         Self {
             number: count.total(),
             oldest: count.oldest,
@@ -341,7 +343,7 @@ impl WaitingFigure {
     }
 
     /// The two together.
-    fn with(self, other: &Self) -> Self {
+    fn combined_with(self, other: &Self) -> Self {
         Self {
             number: self.number + other.number,
             oldest: self.oldest.into_iter().chain(other.oldest).min(),
@@ -361,7 +363,7 @@ fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-fn left_out(metric: &str, error: &(dyn Error + 'static)) {
+fn log_left_out(metric: &str, error: &(dyn Error + 'static)) {
     tracing::warn!(metric, error, "left out of a page of metrics");
 }
 

@@ -9,7 +9,7 @@ use posthaste_console::history::{ANSWER_BUCKETS, ResponseTimes, StepCounts, satu
 
 /// The sums, as they grow.
 #[derive(Debug)]
-pub struct Totals {
+pub struct MetricTotals {
     delivered: AtomicU64,
     failed: AtomicU64,
     dead_lettered: AtomicU64,
@@ -18,7 +18,7 @@ pub struct Totals {
 
 /// The sums at one time.
 #[derive(Debug, Clone, Copy)]
-pub struct Totaled {
+pub struct TotalsSnapshot {
     delivered: u64,
     failed: u64,
     dead_lettered: u64,
@@ -26,19 +26,19 @@ pub struct Totaled {
 }
 
 /// A counter that is also added to a sum.
-struct Summed {
+struct SummedCounter {
     series: Counter,
-    totals: Arc<Totals>,
-    sum: fn(&Totals) -> &AtomicU64,
+    totals: Arc<MetricTotals>,
+    sum: fn(&MetricTotals) -> &AtomicU64,
 }
 
 /// A histogram that is also added up in buckets.
-struct AddedUp {
+struct SummedHistogram {
     series: Histogram,
-    totals: Arc<Totals>,
+    totals: Arc<MetricTotals>,
 }
 
-impl Default for Totals {
+impl Default for MetricTotals {
     fn default() -> Self {
         let [delivered, failed, dead_lettered] = [0; 3].map(AtomicU64::new);
         Self {
@@ -50,11 +50,11 @@ impl Default for Totals {
     }
 }
 
-impl Totals {
+impl MetricTotals {
     /// The sums now. What is counted meanwhile may be in some of them and not yet in others.
-    pub fn read(&self) -> Totaled {
+    pub fn read(&self) -> TotalsSnapshot {
         let value = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
-        Totaled {
+        TotalsSnapshot {
             delivered: value(&self.delivered),
             failed: value(&self.failed),
             dead_lettered: value(&self.dead_lettered),
@@ -63,14 +63,14 @@ impl Totals {
     }
 
     /// A counter that is also added to its sum, if its metric has one.
-    pub(super) fn counter(self: &Arc<Self>, name: &str, series: Counter) -> Counter {
+    pub(super) fn summed_counter(self: &Arc<Self>, name: &str, series: Counter) -> Counter {
         let sum: fn(&Self) -> &AtomicU64 = match name {
             "DeliverySuccessCount" => |totals| &totals.delivered,
             "DeliveryAttemptFailCount" => |totals| &totals.failed,
             "DeadLetteredCount" => |totals| &totals.dead_lettered,
             _ => return series,
         };
-        Counter::from_arc(Arc::new(Summed {
+        Counter::from_arc(Arc::new(SummedCounter {
             series,
             totals: Arc::clone(self),
             sum,
@@ -78,20 +78,20 @@ impl Totals {
     }
 
     /// A histogram that is also added up, if its metric is.
-    pub(super) fn histogram(self: &Arc<Self>, name: &str, series: Histogram) -> Histogram {
+    pub(super) fn summed_histogram(self: &Arc<Self>, name: &str, series: Histogram) -> Histogram {
         if name != "DestinationProcessingDurationInMs" {
             return series;
         }
-        Histogram::from_arc(Arc::new(AddedUp {
+        Histogram::from_arc(Arc::new(SummedHistogram {
             series,
             totals: Arc::clone(self),
         }))
     }
 }
 
-impl Totaled {
+impl TotalsSnapshot {
     /// What was added since an earlier time.
-    pub fn since(&self, before: &Self) -> StepCounts {
+    pub fn added_since(&self, before: &Self) -> StepCounts {
         let added = |now: u64, before: u64| saturated_count(now.saturating_sub(before));
         let mut answers = [0; ANSWER_BUCKETS];
         for (bucket, answers) in answers.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl Totaled {
     }
 }
 
-impl CounterFn for Summed {
+impl CounterFn for SummedCounter {
     fn increment(&self, value: u64) {
         self.series.increment(value);
         (self.sum)(&self.totals).fetch_add(value, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl CounterFn for Summed {
     }
 }
 
-impl HistogramFn for AddedUp {
+impl HistogramFn for SummedHistogram {
     fn record(&self, value: f64) {
         self.series.record(value);
         self.totals.answers[ResponseTimes::bucket_index(value)].fetch_add(1, Ordering::Relaxed);
@@ -129,11 +129,11 @@ mod tests {
     use posthaste_deliver::UNANSWERED;
 
     use super::*;
-    use crate::serve::metrics::{Series, SeriesBy};
+    use crate::serve::metrics::{MetricSeries, SeriesBy};
 
     #[test]
     fn measurements_are_summed_over_all_labels_also_where_their_series_have_no_place() {
-        let series = Series::new(SeriesBy::Total);
+        let series = MetricSeries::new(SeriesBy::Total);
         let before = series.totals().read();
         metrics::with_local_recorder(&series, || {
             for topic in ["a", "b", "c", "d", "e"] {
@@ -149,7 +149,7 @@ mod tests {
             metrics::histogram!("PublishSuccessLatencyInMs").record(900.0);
         });
         let after = series.totals().read();
-        let counts = after.since(&before);
+        let counts = after.added_since(&before);
         assert_eq!(
             (counts.delivered, counts.failed, counts.dead_lettered),
             (10, 3, 1)
@@ -157,6 +157,6 @@ mod tests {
         let mut answers = ResponseTimes::default();
         (0..5).for_each(|_| answers.record_duration(7.0));
         assert_eq!(counts.answers, answers);
-        assert_eq!(after.since(&after), StepCounts::default());
+        assert_eq!(after.added_since(&after), StepCounts::default());
     }
 }

@@ -26,7 +26,7 @@ const SETTINGS: PollSettings = PollSettings {
 /// Reports the bodies of every batch. It panics at "panic" and fails every "fail".
 struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
 
-impl Handler for Told {
+impl QueueHandler for Told {
     async fn handle(&self, batch: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
         let body = |message: &ReceivedMessage| String::from_utf8(message.body.to_vec()).unwrap();
         self.0
@@ -53,7 +53,7 @@ struct Counted {
     is_slow: bool,
 }
 
-impl Handler for Counted {
+impl QueueHandler for Counted {
     async fn handle(&self, _: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
         self.begun
             .send(self.under_way.fetch_add(1, Ordering::Relaxed) + 1)

@@ -113,39 +113,39 @@ pub enum TlsFileFault {
 }
 
 /// What both files hold.
-pub(super) struct Texts {
+pub(super) struct TlsTexts {
     certificates: Vec<u8>,
     key: Vec<u8>,
 }
 
 /// The content of both files, to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content([u8; 32]);
+pub(super) struct TlsDigest([u8; 32]);
 
 /// A certificate with its chain and its key, which belong together.
-pub(super) struct Pair(CertifiedKey);
+pub(super) struct CertificatePair(CertifiedKey);
 
-impl Pair {
+impl CertificatePair {
     /// The server's own certificate. Without one there is no pair.
     pub(super) fn certificate(&self) -> &CertificateDer<'static> {
         &self.0.cert[0]
     }
 
     /// The number of certificates in the chain.
-    pub(super) fn certificates(&self) -> usize {
+    pub(super) fn chain_len(&self) -> usize {
         self.0.cert.len()
     }
 }
 
-impl From<Pair> for CertifiedKey {
-    fn from(Pair(key): Pair) -> Self {
+impl From<CertificatePair> for CertifiedKey {
+    fn from(CertificatePair(key): CertificatePair) -> Self {
         key
     }
 }
 
 impl TlsFiles {
     /// The files that were given, or none. Fails if one of the two is missing.
-    pub fn given(
+    pub fn from_options(
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
     ) -> Result<Option<Self>, HalfGiven> {
@@ -159,24 +159,26 @@ impl TlsFiles {
     }
 
     /// Reads both files.
-    pub(super) fn read(&self) -> Result<Texts, TlsFilesError> {
-        Ok(Texts {
+    pub(super) fn read(&self) -> Result<TlsTexts, TlsFilesError> {
+        Ok(TlsTexts {
             certificates: read_one(TLS_CERT, &self.certificate)?,
             key: read_one(TLS_KEY, &self.key)?,
         })
     }
 
     /// The certificate and its key.
-    pub(super) fn pair(&self, texts: &Texts) -> Result<Pair, TlsFilesError> {
+    pub(super) fn parse_pair(&self, texts: &TlsTexts) -> Result<CertificatePair, TlsFilesError> {
         let of_certificates = |fault| fault_of(TLS_CERT, &self.certificate, fault);
         let of_key = |fault| fault_of(TLS_KEY, &self.key, fault);
-        let chain = chain(&texts.certificates).map_err(of_certificates)?;
+        let chain = parse_chain(&texts.certificates).map_err(of_certificates)?;
         let key = private_key(&texts.key).map_err(of_key)?;
         let signing = ring::default_provider().key_provider.load_private_key(key);
         let signing = signing.map_err(|error| of_key(TlsFileFault::Key(error.to_string())))?;
         let pair = CertifiedKey::new(chain, signing);
         match pair.keys_match() {
-            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(Pair(pair)),
+            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
+                Ok(CertificatePair(pair))
+            }
             Err(Error::InconsistentKeys(_)) => Err(match place_of_key(&pair) {
                 Some(number) => of_certificates(TlsFileFault::Order { number }),
                 None => of_key(TlsFileFault::OfAnother(self.certificate.clone())),
@@ -189,14 +191,14 @@ impl TlsFiles {
     }
 }
 
-impl Texts {
-    pub(super) fn content(&self) -> Content {
+impl TlsTexts {
+    pub(super) fn digest(&self) -> TlsDigest {
         // Each by itself, so that what moves from one file to the other is a change.
         let both = [
             Sha256::digest(&self.certificates),
             Sha256::digest(&self.key),
         ];
-        Content(Sha256::digest(both.concat()).into())
+        TlsDigest(Sha256::digest(both.concat()).into())
     }
 }
 
@@ -230,7 +232,7 @@ fn read_one(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsFilesError>
 }
 
 /// The certificates of a text in PEM, at least one.
-fn chain(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileFault> {
+fn parse_chain(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileFault> {
     let mut chain = Vec::new();
     for read in CertificateDer::pem_slice_iter(text) {
         let number = chain.len() + 1;

@@ -29,7 +29,7 @@ impl World {
     }
 
     fn look(&self, tls: &ServerTls) {
-        tls.look(self.clock.now());
+        tls.check_files(self.clock.now());
     }
 }
 
@@ -86,16 +86,16 @@ fn certificate_outside_of_its_time_is_told_of_and_used() {
     let world = World::new();
     let standing = |tls: &ServerTls| tls.state.read().told;
     let tls = world.open(&world.authority.issue_expired(NAMES));
-    assert_eq!(standing(&tls), Standing::Expired);
+    assert_eq!(standing(&tls), CertificateStanding::Expired);
     world
         .authority
         .issue_early(NAMES)
         .write(world.folder.path());
     world.look(&tls);
-    assert_eq!(standing(&tls), Standing::NotYet);
+    assert_eq!(standing(&tls), CertificateStanding::NotYet);
     world.authority.issue(NAMES).write(world.folder.path());
     world.look(&tls);
-    assert_eq!(standing(&tls), Standing::Valid);
+    assert_eq!(standing(&tls), CertificateStanding::Valid);
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn validity_is_the_one_in_the_certificate() {
     let end = "2021-01-01T00:00:00Z";
     let time = |text| Timestamp::parse(text).unwrap();
     assert_eq!((expired.from, expired.until), (time(begin), time(end)));
-    let at = |text| Standing::at(time(text), &expired);
-    assert_eq!(at("1974-12-31T23:59:59Z"), Standing::NotYet);
-    assert_eq!(at("1975-01-01T00:00:00Z"), Standing::Valid);
-    assert_eq!(at("2021-01-01T00:00:00.999Z"), Standing::Valid);
-    assert_eq!(at("2021-01-01T00:00:01Z"), Standing::Expired);
+    let at = |text| CertificateStanding::at_time(time(text), &expired);
+    assert_eq!(at("1974-12-31T23:59:59Z"), CertificateStanding::NotYet);
+    assert_eq!(at("1975-01-01T00:00:00Z"), CertificateStanding::Valid);
+    assert_eq!(at("2021-01-01T00:00:00.999Z"), CertificateStanding::Valid);
+    assert_eq!(at("2021-01-01T00:00:01Z"), CertificateStanding::Expired);
 }

@@ -3,8 +3,8 @@ use posthaste_core::api::events::EventView;
 use posthaste_core::delivery_log::DeliveryState;
 use serde_json::{Value, json};
 
-use super::{event, found, quoted, state};
-use crate::output::{Reply, Style};
+use super::{add_event, add_found_events, delivery_state_text, shell_quoted};
+use crate::output::{CommandReply, OutputStyle};
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn delivery(more: Value) -> Value {
@@ -28,8 +28,8 @@ fn view(deliveries: Value) -> EventView {
 }
 
 fn text(view: &EventView) -> String {
-    event(Reply::silent(), "orders", view)
-        .render(Style::Plain)
+    add_event(CommandReply::without_json(), "orders", view)
+        .render(OutputStyle::Plain)
         .into_string()
 }
 
@@ -88,7 +88,7 @@ fn a_payload_stays_as_it_was_written() {
 fn every_state_is_said_in_words() {
     let check = |more: Value, expected: &str| {
         assert_eq!(
-            state(&view(json!([delivery(more)])).deliveries[0]),
+            delivery_state_text(&view(json!([delivery(more)])).deliveries[0]),
             expected
         );
     };
@@ -223,7 +223,7 @@ fn no_text_of_a_producer_looks_like_a_line_of_its_own() {
 
 #[test]
 fn a_word_is_quoted_for_the_shell_where_it_must_be() {
-    let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
+    let check = |word: &str, expected: &str| assert_eq!(shell_quoted(word), expected);
     check("order-1001", "order-1001");
     check("urn:uuid:1/2", "urn:uuid:1/2");
     check("a b", "'a b'");
@@ -233,8 +233,8 @@ fn a_word_is_quoted_for_the_shell_where_it_must_be() {
 
 fn found_text(found_events: Value) -> String {
     let found_events: FoundEvents = serde_json::from_value(found_events).unwrap();
-    found(Reply::silent(), &found_events)
-        .render(Style::Plain)
+    add_found_events(CommandReply::without_json(), &found_events)
+        .render(OutputStyle::Plain)
         .into_string()
 }
 

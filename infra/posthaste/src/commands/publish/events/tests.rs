@@ -7,7 +7,7 @@ use super::*;
 
 /// All events as line and text, then the error, if there is one.
 fn read(input: &[u8], piece: usize) -> Vec<String> {
-    let mut events = Events::of(BufReader::with_capacity(piece, input));
+    let mut events = EventReader::new(BufReader::with_capacity(piece, input));
     let mut found = Vec::new();
     loop {
         match events.next() {
@@ -160,7 +160,7 @@ impl io::Read for Terminal {
 
 #[test]
 fn the_end_of_a_terminal_s_input_is_asked_for_once() {
-    let mut events = Events::of(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
+    let mut events = EventReader::new(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
     assert!(matches!(events.next(), Ok(Some(_))));
     assert!(matches!(
         (events.next(), events.next()),
@@ -171,7 +171,7 @@ fn the_end_of_a_terminal_s_input_is_asked_for_once() {
 #[test]
 fn an_event_too_long_that_is_cut_inside_a_character_is_too_long() {
     let endless = io::Read::chain(&b"{\"a\":\""[..], Repeated("€".as_bytes()));
-    let found = Events::of(BufReader::new(endless)).next();
+    let found = EventReader::new(BufReader::new(endless)).next();
     assert!(
         matches!(found, Err(EventsError::TooLarge { index: 0, line: 1 })),
         "{found:?}"
@@ -195,7 +195,7 @@ impl io::Read for Repeated {
 fn an_event_without_an_end_is_given_up() {
     let endless = BufReader::new(io::Read::chain(&b"{\"a\":\""[..], io::repeat(b'x')));
     assert!(matches!(
-        Events::of(endless).next(),
+        EventReader::new(endless).next(),
         Err(EventsError::TooLarge { index: 0, line: 1 })
     ));
 }

@@ -1,10 +1,10 @@
 //! Runs against scripted servers, on plain numbers: no thread, no clock, no file.
 
-use super::super::batches::Batches;
-use super::super::batches::Packing;
-use super::super::events::Events;
+use super::super::batches::EventBatches;
+use super::super::batches::PackingSettings;
+use super::super::events::EventReader;
 use super::*;
-use crate::client::Refusal;
+use crate::client::ServerRefusal;
 use std::collections::BTreeMap;
 use ureq::http::HeaderMap;
 use url::Url;
@@ -35,12 +35,12 @@ enum Answer {
 /// A server that remembers names, as ours does, and answers as a script says: by the number of the
 /// request, from 0.
 struct Sim<F> {
-    run: Run,
-    batches: Batches<Events<&'static [u8]>>,
+    run: PublishRun,
+    batches: EventBatches<EventReader<&'static [u8]>>,
     script: F,
     now: Duration,
     /// When answers arrive, in the order of that.
-    answers: Vec<(Duration, u64, Outcome)>,
+    answers: Vec<(Duration, u64, PublishOutcome)>,
     /// Every request: when, first event, count.
     requests: Vec<(Duration, u64, u32)>,
     /// Every batch that was published, by its name.
@@ -54,19 +54,23 @@ fn input(events: u64) -> &'static [u8] {
 }
 
 fn error(status: u16) -> ClientError {
-    ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), b"{}")))
+    ClientError::Refused(Box::new(ServerRefusal::from_response(
+        status,
+        &HeaderMap::new(),
+        b"{}",
+    )))
 }
 
 /// Every server of these tests has one subscription, which matches all events but the last of a
 /// request.
-fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> Outcome {
-    let report = Report {
+fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> PublishOutcome {
+    let report = PublishReport {
         answers: 1,
         accepted: events.into(),
         unmatched: 1,
         subscriptions_max: 1,
     };
-    Outcome::Acknowledged {
+    PublishOutcome::Acknowledged {
         pressure,
         report: Some(report),
     }
@@ -82,14 +86,14 @@ fn unreachable() -> ClientError {
 
 impl<F: Fn(usize, u64) -> Answer> Sim<F> {
     fn new(events: u64, from: u64, cap: Option<u32>, script: F) -> Self {
-        let packing = Packing {
+        let packing = PackingSettings {
             events_max: 10,
             from,
             content_type: None,
         };
         Self {
-            run: Run::new(Pace::new(cap), from, Duration::from_mins(15)),
-            batches: Batches::of(Events::of(input(events)), packing),
+            run: PublishRun::new(PublishPace::new(cap), from, Duration::from_mins(15)),
+            batches: EventBatches::new(EventReader::new(input(events)), packing),
             script,
             now: Duration::from_secs(1000),
             answers: Vec::new(),
@@ -103,71 +107,71 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
     fn play(mut self) -> Self {
         for _ in 0..100_000 {
             match self.run.next(self.now) {
-                Step::Over => return self,
-                Step::Read => {
+                RunStep::Over => return self,
+                RunStep::Read => {
                     let batch = self.batches.next();
-                    self.run.read(batch);
+                    self.run.take_batch(batch);
                 }
-                Step::Send(batch) => self.take(&batch),
-                Step::Wait(until) => self.wait(until),
+                RunStep::Send(batch) => self.take(&batch),
+                RunStep::Wait(until) => self.wait(until),
             }
         }
         panic!("it never ends: {:?}", self.requests.last());
     }
 
-    fn take(&mut self, batch: &Batch) {
+    fn take(&mut self, batch: &EventBatch) {
         let first = batch.first;
         let answer = (self.script)(self.requests.len(), first);
-        self.requests.push((self.now, first, batch.events()));
+        self.requests.push((self.now, first, batch.event_count()));
         let secs = Duration::from_secs;
         let mut latency = LATENCY;
         let outcome = match answer {
-            Answer::Ok => acknowledged(batch.events(), None),
+            Answer::Ok => acknowledged(batch.event_count(), None),
             Answer::Held(delay) => {
                 latency += secs(delay);
                 acknowledged(
-                    batch.events(),
-                    Some(PressureHeader::read(&format!("medium; delay={delay}"))),
+                    batch.event_count(),
+                    Some(PressureHeader::parse(&format!("medium; delay={delay}"))),
                 )
             }
             Answer::LetThrough(delay) => acknowledged(
-                batch.events(),
-                Some(PressureHeader::read(&format!("medium; delay={delay}"))),
+                batch.event_count(),
+                Some(PressureHeader::parse(&format!("medium; delay={delay}"))),
             ),
-            Answer::Refused(wait) => Outcome::Refused {
+            Answer::Refused(wait) => PublishOutcome::Refused {
                 wait: secs(wait),
                 pressure: None,
                 error: error(503),
             },
-            Answer::SentAway(wait) => Outcome::Refused {
+            Answer::SentAway(wait) => PublishOutcome::Refused {
                 wait: secs(wait),
                 pressure: None,
                 error: error(429),
             },
-            Answer::InUse(wait) => Outcome::InUse {
+            Answer::InUse(wait) => PublishOutcome::InUse {
                 wait: secs(wait),
                 error: error(409),
             },
-            Answer::Unavailable => Outcome::Unclear {
+            Answer::Unavailable => PublishOutcome::Unclear {
                 wait: Some(secs(5)),
                 error: error(503),
             },
-            Answer::Lost | Answer::Dropped => Outcome::Unclear {
+            Answer::Lost | Answer::Dropped => PublishOutcome::Unclear {
                 wait: None,
                 error: unreachable(),
             },
             Answer::BadEvent(index) => {
-                let mut refusal = Refusal::read(400, &HeaderMap::new(), b"{}");
+                let mut refusal = ServerRefusal::from_response(400, &HeaderMap::new(), b"{}");
                 refusal.index = Some(index);
-                Outcome::Final(ClientError::Refused(Box::new(refusal)))
+                PublishOutcome::Final(ClientError::Refused(Box::new(refusal)))
             }
-            Answer::Unauthorized => Outcome::Final(error(401)),
+            Answer::Unauthorized => PublishOutcome::Final(error(401)),
         };
         if matches!(
             answer,
             Answer::Ok | Answer::Held(_) | Answer::LetThrough(_) | Answer::Lost
         ) {
-            self.published.insert(first, batch.events());
+            self.published.insert(first, batch.event_count());
         }
         self.answers.push((self.now + latency, first, outcome));
         self.in_flight_max = self.in_flight_max.max(self.run.in_flight());
@@ -184,7 +188,7 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             (Some((n, at)), until) if until.is_none_or(|until| at <= until) => {
                 let (at, first, outcome) = self.answers.remove(n);
                 self.now = at;
-                self.run.answered(at, first, outcome, 0.0);
+                self.run.take_outcome(at, first, outcome, 0.0);
             }
             (_, Some(until)) => self.now = until,
             (_, None) => panic!("nothing to wait for"),
@@ -226,17 +230,17 @@ fn a_willing_server_gets_everything_in_order_and_ever_more_at_once() {
     let sim = play(5005, |_, _| Answer::Ok);
     assert_eq!(sim.in_flight_max, 16);
     assert!(sim.requests.is_sorted_by_key(|(_, first, _)| *first));
-    let report = Report {
+    let report = PublishReport {
         answers: 501,
         accepted: 5005,
         unmatched: 501,
         subscriptions_max: 1,
     };
-    let counts = Counts {
+    let counts = RunCounts {
         events: 5005,
         requests: 501,
         report: Some(report),
-        ..Counts::default()
+        ..RunCounts::default()
     };
     assert_eq!(sim.run.counts(), counts);
     assert_all(sim, 5005);
@@ -365,7 +369,7 @@ fn a_bad_event_stops_it_there_and_the_point_to_go_on_from_is_its_batch() {
         ending.to_string(),
         "event 307 (the first is 0), which begins in line 308, was refused"
     );
-    let Ending::Refused {
+    let RunEnding::Refused {
         source: ClientError::Refused(refusal),
         ..
     } = &ending
@@ -434,7 +438,10 @@ fn whoever_is_sent_away_by_the_tarpit_is_delayed_and_not_refused() {
 fn back_pressure_that_does_not_end_is_given_up() {
     let sim = play(100, |_, _| Answer::Refused(30));
     assert_eq!((sim.seconds(), sim.requests.len()), (15 * 60, 30));
-    assert!(matches!(sim.run.into_ending(), Some(Ending::GaveUp { .. })));
+    assert!(matches!(
+        sim.run.into_ending(),
+        Some(RunEnding::GaveUp { .. })
+    ));
 }
 
 #[test]
@@ -472,17 +479,17 @@ fn what_stands_before_a_broken_event_is_published_by_whole_batches() {
     let mut sim = Sim::new(0, 0, None, |_, _| Answer::Ok);
     let mut text = input(25).to_vec();
     text.extend_from_slice(b"{broken\n{}\n");
-    let packing = Packing {
+    let packing = PackingSettings {
         events_max: 10,
         from: 0,
         content_type: None,
     };
-    sim.batches = Batches::of(Events::of(text.leak()), packing);
+    sim.batches = EventBatches::new(EventReader::new(text.leak()), packing);
     let sim = sim.play();
     assert_eq!((sim.run.counts().events, sim.run.resume_at()), (20, 20));
     assert!(matches!(
         sim.run.into_ending(),
-        Some(Ending::Input(EventsError::Syntax {
+        Some(RunEnding::Input(EventsError::Syntax {
             index: 25,
             line: 26,
             ..
@@ -495,35 +502,37 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
     let now = Duration::from_secs(1);
     let start = || {
         let mut sim = Sim::new(100, 0, None, |_, _| Answer::Ok);
-        assert_eq!(sim.run.next(now), Step::Read);
+        assert_eq!(sim.run.next(now), RunStep::Read);
         let batch = sim.batches.next();
-        sim.run.read(batch);
+        sim.run.take_batch(batch);
         // One is read ahead only when the one before is on its way.
-        assert!(matches!(sim.run.next(now), Step::Send(_)));
-        sim.run.interrupted(130);
-        assert_eq!(sim.run.next(now), Step::Wait(None));
+        assert!(matches!(sim.run.next(now), RunStep::Send(_)));
+        sim.run.take_signal(130);
+        assert_eq!(sim.run.next(now), RunStep::Wait(None));
         sim
     };
     let mut patient = start();
-    patient.run.answered(now, 0, acknowledged(10, None), 0.0);
+    patient
+        .run
+        .take_outcome(now, 0, acknowledged(10, None), 0.0);
     assert_eq!(
         (patient.run.next(now), patient.run.resume_at()),
-        (Step::Over, 10)
+        (RunStep::Over, 10)
     );
     let mut hasty = start();
     assert_eq!(
         hasty.run.waits_for(),
         Some("waiting for the answers to what was sent")
     );
-    hasty.run.interrupted(130);
+    hasty.run.take_signal(130);
     assert_eq!(
         (hasty.run.next(now), hasty.run.resume_at()),
-        (Step::Over, 0)
+        (RunStep::Over, 0)
     );
     assert_eq!(hasty.run.waits_for(), None);
     assert!(matches!(
         hasty.run.into_ending(),
-        Some(Ending::Interrupted { exit_code: 130 })
+        Some(RunEnding::Interrupted { exit_code: 130 })
     ));
 }
 
@@ -534,15 +543,15 @@ fn the_first_signal_publishes_what_was_taken_from_a_pipe_and_the_second_does_not
         sim.run = sim.run.of_pipe();
         assert_eq!(
             (sim.run.next(sim.now), sim.run.waits_for()),
-            (Step::Read, None)
+            (RunStep::Read, None)
         );
-        sim.run.interrupted(143);
+        sim.run.take_signal(143);
         assert_eq!(
             sim.run.waits_for(),
             Some("publishing what was taken from the pipe")
         );
         let batch = sim.batches.next();
-        sim.run.read(batch);
+        sim.run.take_batch(batch);
         sim
     };
     let patient = start().play();
@@ -552,13 +561,13 @@ fn the_first_signal_publishes_what_was_taken_from_a_pipe_and_the_second_does_not
     );
     assert!(matches!(
         patient.run.into_ending(),
-        Some(Ending::Interrupted { exit_code: 143 })
+        Some(RunEnding::Interrupted { exit_code: 143 })
     ));
     let mut hasty = start();
-    hasty.run.interrupted(130);
+    hasty.run.take_signal(130);
     assert_eq!(
         (hasty.run.next(hasty.now), hasty.run.waits_for()),
-        (Step::Over, None)
+        (RunStep::Over, None)
     );
     assert_eq!(hasty.run.resume_at(), 0);
 }

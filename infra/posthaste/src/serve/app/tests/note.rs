@@ -11,7 +11,7 @@ use super::*;
 async fn opened(folder: &tempfile::TempDir) -> EmbeddedStore<SystemClock> {
     let opened = async {
         loop {
-            if let Ok(local) = open(&settings(folder)).await {
+            if let Ok(local) = open_store(&settings(folder)).await {
                 return local;
             }
             SystemClock.sleep(Duration::from_millis(10)).await;
@@ -63,7 +63,7 @@ async fn start_that_fails_leaves_the_note_of_the_process_before() {
 
     let mut refused = settings(&folder);
     refused.monitor.pressure.tarpit.start = Duration::ZERO;
-    let error = App::start(&refused).await.unwrap_err();
+    let error = RunningServer::start(&refused).await.unwrap_err();
     assert!(matches!(error, ServeError::Pressure(_)), "{error:?}");
     let local = opened(&folder).await;
     assert_eq!(note(&local).await, before);
@@ -87,7 +87,7 @@ async fn end_of_the_log_is_noted_again_when_its_newest_record_is_deleted() {
 
     let mut short = settings(&folder);
     short.record.retention = Some(Duration::from_hours(1));
-    let app = App::start(&short).await.unwrap();
+    let app = RunningServer::start(&short).await.unwrap();
     let noted = async {
         while end(&note(&app.local).await).is_some() {
             SystemClock.sleep(Duration::from_millis(10)).await;
@@ -98,7 +98,7 @@ async fn end_of_the_log_is_noted_again_when_its_newest_record_is_deleted() {
         .expect("the log has no end");
     app.drain(PATIENCE).await.unwrap();
     opened(&folder).await.close().await;
-    let app = App::start(&short).await.unwrap();
+    let app = RunningServer::start(&short).await.unwrap();
     assert_eq!(app.note.gaps().await, []);
     app.drain(PATIENCE).await.unwrap();
 }

@@ -14,7 +14,7 @@ const CUT_COUNT: &str = "ConnectionCutCount";
 
 /// Reason for closing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum CutReason {
     /// All places are taken, or all file descriptors.
     Full,
     /// Too many connections of the same address are silent.
@@ -25,8 +25,8 @@ pub(super) enum Cut {
     Unread,
 }
 
-impl Cut {
-    pub(super) fn count(self) {
+impl CutReason {
+    pub(super) fn count_cut(self) {
         let reason = match self {
             Self::Full => "full",
             Self::Address => "address",
@@ -39,7 +39,7 @@ impl Cut {
 
 /// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ConnectionState {
     /// New, without a request.
     New,
     /// Silent: no request in time.
@@ -52,34 +52,34 @@ pub(super) enum State {
 
 /// The signals to and from a connection.
 #[derive(Debug, Default)]
-pub(super) struct Signals {
+pub(super) struct ConnectionSignals {
     pub(super) cut: Notify,
     /// The first request has come.
     pub(super) spoke: Notify,
 }
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct TrackedConnection {
     /// Source address; `None` for a trusted proxy.
     pub(super) from: Option<IpAddr>,
-    pub(super) state: State,
+    pub(super) state: ConnectionState,
     /// True while the client does not read what is written.
     is_stalled: bool,
     /// Time of the last change of state, in turns of the table.
     since: u64,
-    signals: Arc<Signals>,
+    signals: Arc<ConnectionSignals>,
 }
 
 /// Every connection by its number.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    pub(super) connections: BTreeMap<u64, Connection>,
+pub(super) struct ConnectionTable {
+    pub(super) connections: BTreeMap<u64, TrackedConnection>,
     turn: u64,
     /// Number of ordinary requests that are being answered.
     pub(super) ordinary: usize,
 }
 
-impl Table {
+impl ConnectionTable {
     fn next_turn(&mut self) -> u64 {
         self.turn += 1;
         self.turn
@@ -92,56 +92,58 @@ impl Table {
         &mut self,
         from: Option<IpAddr>,
         max: usize,
-    ) -> Option<(u64, Arc<Signals>, Option<Cut>)> {
+    ) -> Option<(u64, Arc<ConnectionSignals>, Option<CutReason>)> {
         let is_full = self.connections.len() >= max;
         if is_full {
             self.make_room()?;
         }
         let id = self.next_turn();
-        let signals = Arc::new(Signals::default());
-        let connection = Connection {
+        let signals = Arc::new(ConnectionSignals::default());
+        let connection = TrackedConnection {
             from,
-            state: State::New,
+            state: ConnectionState::New,
             is_stalled: false,
             since: id,
             signals: Arc::clone(&signals),
         };
         self.connections.insert(id, connection);
-        Some((id, signals, is_full.then_some(Cut::Full)))
+        Some((id, signals, is_full.then_some(CutReason::Full)))
     }
 
     /// Closes the connection whose end does least harm. Returns `None` if all are being answered
     /// and read.
-    pub(super) fn make_room(&mut self) -> Option<Cut> {
-        let waiting = |it: &Connection| match it.state {
-            State::New | State::Silent => Some(0),
-            State::Idle => Some(1),
-            State::Busy { .. } => it.is_stalled.then_some(2),
+    pub(super) fn make_room(&mut self) -> Option<CutReason> {
+        let waiting = |it: &TrackedConnection| match it.state {
+            ConnectionState::New | ConnectionState::Silent => Some(0),
+            ConnectionState::Idle => Some(1),
+            ConnectionState::Busy { .. } => it.is_stalled.then_some(2),
         };
-        let rank = |(id, it): (&u64, &Connection)| waiting(it).map(|rank| (rank, it.since, *id));
+        let rank =
+            |(id, it): (&u64, &TrackedConnection)| waiting(it).map(|rank| (rank, it.since, *id));
         let (_, _, victim) = self.connections.iter().filter_map(rank).min()?;
-        self.cut(victim);
-        Some(Cut::Full)
+        self.cut_connection(victim);
+        Some(CutReason::Full)
     }
 
-    fn cut(&mut self, id: u64) {
+    fn cut_connection(&mut self, id: u64) {
         let Some(connection) = self.connections.remove(&id) else {
             return;
         };
         connection.signals.cut.notify_one();
-        self.free(connection.state);
+        self.free_place(connection.state);
     }
 
     /// Records that a connection has sent nothing yet. With too many such of its address, the
     /// oldest of them is closed.
-    pub(super) fn turn_silent(&mut self, id: u64) -> Option<Cut> {
+    pub(super) fn turn_silent(&mut self, id: u64) -> Option<CutReason> {
         let connection = self
             .connections
             .get_mut(&id)
-            .filter(|it| it.state == State::New)?;
-        connection.state = State::Silent;
+            .filter(|it| it.state == ConnectionState::New)?;
+        connection.state = ConnectionState::Silent;
         let from = connection.from?;
-        let is_like = |it: &Connection| it.state == State::Silent && it.from == Some(from);
+        let is_like =
+            |it: &TrackedConnection| it.state == ConnectionState::Silent && it.from == Some(from);
         let mut alike = self
             .connections
             .iter()
@@ -151,34 +153,39 @@ impl Table {
         if alike.count() < SILENT_PER_ADDRESS_MAX {
             return None;
         }
-        self.cut(oldest);
-        Some(Cut::Address)
+        self.cut_connection(oldest);
+        Some(CutReason::Address)
     }
 
     /// Starts to answer a request. Returns false if there is no place for it. If there are `max`
     /// ordinary ones already, the oldest whose answer is not read is closed.
-    pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
+    pub(super) fn begin_request(
+        &mut self,
+        id: u64,
+        is_operators: bool,
+        max: usize,
+    ) -> (bool, Option<CutReason>) {
         let since = self.next_turn();
         let Some(connection) = self.connections.get_mut(&id) else {
             return (false, None);
         };
         connection.signals.spoke.notify_one();
-        connection.state = State::Idle;
+        connection.state = ConnectionState::Idle;
         connection.since = since;
         let is_crowded = !is_operators && self.ordinary >= max;
         let cut = if is_crowded { self.end_unread() } else { None };
         let has_place = !is_crowded || cut.is_some();
         // The connection that was closed is another one: this one is not `Busy` yet.
         if let Some(connection) = self.connections.get_mut(&id).filter(|_| has_place) {
-            connection.state = State::Busy { is_operators };
+            connection.state = ConnectionState::Busy { is_operators };
             self.ordinary += usize::from(!is_operators);
         }
         (has_place, cut)
     }
 
     /// Closes the oldest ordinary connection whose answer is not read, if there is one.
-    fn end_unread(&mut self) -> Option<Cut> {
-        let ordinary = State::Busy {
+    fn end_unread(&mut self) -> Option<CutReason> {
+        let ordinary = ConnectionState::Busy {
             is_operators: false,
         };
         let unread = self
@@ -186,8 +193,8 @@ impl Table {
             .iter()
             .filter(|(_, it)| it.is_stalled && it.state == ordinary);
         let (_, victim) = unread.map(|(id, it)| (it.since, *id)).min()?;
-        self.cut(victim);
-        Some(Cut::Full)
+        self.cut_connection(victim);
+        Some(CutReason::Full)
     }
 
     pub(super) fn set_stalled(&mut self, id: u64, is_now: bool) {
@@ -196,22 +203,22 @@ impl Table {
         }
     }
 
-    pub(super) fn end(&mut self, id: u64) {
+    pub(super) fn end_request(&mut self, id: u64) {
         let since = self.next_turn();
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
         };
         let state = connection.state;
-        if let State::Busy { .. } = state {
-            connection.state = State::Idle;
+        if let ConnectionState::Busy { .. } = state {
+            connection.state = ConnectionState::Idle;
             connection.since = since;
-            self.free(state);
+            self.free_place(state);
         }
     }
 
     /// Gives back the place for requests that a connection in this state had.
-    fn free(&mut self, state: State) {
-        if let State::Busy {
+    fn free_place(&mut self, state: ConnectionState) {
+        if let ConnectionState::Busy {
             is_operators: false,
         } = state
         {
@@ -219,8 +226,8 @@ impl Table {
         }
     }
 
-    pub(super) fn leave(&mut self, id: u64) {
-        self.end(id);
+    pub(super) fn remove_connection(&mut self, id: u64) {
+        self.end_request(id);
         self.connections.remove(&id);
     }
 }

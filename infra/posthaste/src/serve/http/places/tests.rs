@@ -1,6 +1,6 @@
 //! The connection that is closed when there are too many, on a clock that is moved by hand.
 
-use super::table::{SILENT_PER_ADDRESS_MAX, State};
+use super::table::{ConnectionState, SILENT_PER_ADDRESS_MAX};
 use super::*;
 use posthaste_core::model::Timestamp;
 use posthaste_testkit::ManualClock;
@@ -14,26 +14,26 @@ fn address(last: u8) -> Option<IpAddr> {
 }
 
 /// A table with `count` connections, one from each address.
-fn table(count: u8) -> (Table, Vec<u64>) {
-    let mut table = Table::default();
+fn table(count: u8) -> (ConnectionTable, Vec<u64>) {
+    let mut table = ConnectionTable::default();
     let ids = (0..count)
         .map(|n| table.admit(address(n), MAX).unwrap().0)
         .collect();
     (table, ids)
 }
 
-fn numbers(table: &Table) -> Vec<u64> {
+fn numbers(table: &ConnectionTable) -> Vec<u64> {
     table.connections.keys().copied().collect()
 }
 
 #[test]
 fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
     let (mut table, ids) = table(3);
-    assert!(table.begin(ids[0], false, MAX).0);
+    assert!(table.begin_request(ids[0], false, MAX).0);
     let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
     assert_eq!(
         (cut, numbers(&table)),
-        (Some(Cut::Full), vec![ids[0], ids[2], newest])
+        (Some(CutReason::Full), vec![ids[0], ids[2], newest])
     );
 }
 
@@ -41,12 +41,12 @@ fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
 fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
     let (mut table, ids) = table(3);
     for id in [ids[1], ids[0]] {
-        assert!(table.begin(id, false, MAX).0);
-        table.end(id);
+        assert!(table.begin_request(id, false, MAX).0);
+        table.end_request(id);
     }
     let (first, _, _) = table.admit(address(8), MAX).unwrap();
     assert_eq!(numbers(&table), [ids[0], ids[1], first]);
-    assert!(table.begin(first, false, MAX).0);
+    assert!(table.begin_request(first, false, MAX).0);
     // Of those that may send another one, the one that has waited for longest.
     let (second, _, _) = table.admit(address(9), MAX).unwrap();
     assert_eq!(numbers(&table), [ids[0], first, second]);
@@ -55,9 +55,9 @@ fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
 #[test]
 fn one_that_is_being_answered_is_never_closed_for_another() {
     let (mut table, ids) = table(3);
-    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
+    assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     assert!(table.admit(address(9), MAX).is_none());
-    table.end(ids[1]);
+    table.end_request(ids[1]);
     table.admit(address(9), MAX).unwrap();
     assert!(!table.connections.contains_key(&ids[1]));
 }
@@ -65,29 +65,32 @@ fn one_that_is_being_answered_is_never_closed_for_another() {
 #[test]
 fn one_whose_answer_is_not_read_goes_for_another_connection_and_for_another_request() {
     let (mut table, ids) = table(3);
-    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
+    assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     for id in [ids[2], ids[1]] {
         table.set_stalled(id, true);
     }
     let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
     assert_eq!(
         (cut, numbers(&table)),
-        (Some(Cut::Full), vec![ids[0], ids[2], newest])
+        (Some(CutReason::Full), vec![ids[0], ids[2], newest])
     );
     // It has given its place for requests back as well, so nothing goes for this one.
-    assert_eq!(table.begin(newest, false, MAX), (true, None));
-    table.end(newest);
+    assert_eq!(table.begin_request(newest, false, MAX), (true, None));
+    table.end_request(newest);
     // Its own end comes later, and counts for nothing any more.
-    table.leave(ids[1]);
-    assert_eq!(table.begin(newest, false, 2), (true, Some(Cut::Full)));
+    table.remove_connection(ids[1]);
+    assert_eq!(
+        table.begin_request(newest, false, 2),
+        (true, Some(CutReason::Full))
+    );
     assert_eq!((table.ordinary, numbers(&table)), (2, vec![ids[0], newest]));
-    assert_eq!(table.begin(newest, false, 2), (false, None));
+    assert_eq!(table.begin_request(newest, false, 2), (false, None));
 }
 
 #[test]
 fn one_whose_answer_is_read_again_stays() {
     let (mut table, ids) = table(3);
-    assert!(ids.iter().all(|id| table.begin(*id, false, MAX).0));
+    assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     table.set_stalled(ids[1], true);
     table.set_stalled(ids[1], false);
     assert!(table.admit(address(9), MAX).is_none() && table.make_room().is_none());
@@ -96,17 +99,17 @@ fn one_whose_answer_is_read_again_stays() {
 #[test]
 fn operators_are_answered_when_every_place_for_requests_is_taken() {
     let (mut table, ids) = table(3);
-    assert!(table.begin(ids[0], false, 1).0);
-    assert!(!table.begin(ids[1], false, 1).0);
-    assert!(table.begin(ids[1], true, 1).0);
-    table.end(ids[1]);
-    assert!(!table.begin(ids[2], false, 1).0);
+    assert!(table.begin_request(ids[0], false, 1).0);
+    assert!(!table.begin_request(ids[1], false, 1).0);
+    assert!(table.begin_request(ids[1], true, 1).0);
+    table.end_request(ids[1]);
+    assert!(!table.begin_request(ids[2], false, 1).0);
     // The place comes back with the end of its request, and with that of its connection.
-    table.end(ids[0]);
-    assert!(table.begin(ids[2], false, 1).0);
-    table.leave(ids[2]);
-    assert!(table.begin(ids[0], false, 1).0);
-    table.leave(ids[0]);
+    table.end_request(ids[0]);
+    assert!(table.begin_request(ids[2], false, 1).0);
+    table.remove_connection(ids[2]);
+    assert!(table.begin_request(ids[0], false, 1).0);
+    table.remove_connection(ids[0]);
     assert_eq!((table.ordinary, numbers(&table)), (0, vec![ids[1]]));
 }
 
@@ -114,13 +117,13 @@ fn operators_are_answered_when_every_place_for_requests_is_taken() {
 fn one_that_was_closed_begins_nothing_any_more() {
     let (mut table, ids) = table(3);
     table.admit(address(9), MAX).unwrap();
-    assert!(!table.begin(ids[0], false, MAX).0);
+    assert!(!table.begin_request(ids[0], false, MAX).0);
     assert_eq!(table.ordinary, 0);
 }
 
 /// Number of silent connections that each of two addresses keeps of these.
 fn kept(from: [Option<IpAddr>; 2], counts: [usize; 2]) -> [usize; 2] {
-    let mut table = Table::default();
+    let mut table = ConnectionTable::default();
     for (from, count) in from.iter().zip(counts) {
         for _ in 0..count {
             let id = table.admit(*from, 10_000).unwrap().0;
@@ -152,18 +155,18 @@ fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_to
 #[test]
 fn one_that_has_spoken_is_not_silent() {
     let (mut table, ids) = table(1);
-    assert!(table.begin(ids[0], false, MAX).0);
+    assert!(table.begin_request(ids[0], false, MAX).0);
     assert_eq!(table.turn_silent(ids[0]), None);
-    table.end(ids[0]);
+    table.end_request(ids[0]);
     assert_eq!(table.turn_silent(ids[0]), None);
-    assert_eq!(table.connections[&ids[0]].state, State::Idle);
+    assert_eq!(table.connections[&ids[0]].state, ConnectionState::Idle);
 }
 
 #[test]
 fn an_address_is_a_network_of_one_subscriber() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
-            network(text.parse().unwrap()),
+            client_network(text.parse().unwrap()),
             expected.parse::<IpAddr>().unwrap()
         );
     };
@@ -172,9 +175,9 @@ fn an_address_is_a_network_of_one_subscriber() {
     check("2a00:1450:4001:82f:1:2:3:4", "2a00:1450:4001:82f::");
 }
 
-fn places(trusted: &[&str]) -> Arc<Places> {
+fn places(trusted: &[&str]) -> Arc<ClientPlaces> {
     let trusted_proxies = trusted.iter().map(|text| text.parse().unwrap()).collect();
-    Places::new(ConnectionLimits {
+    ClientPlaces::new(ConnectionLimits {
         requests_max: MAX,
         trusted_proxies,
     })
@@ -196,13 +199,13 @@ fn proxies_are_trusted_by_their_networks() {
 async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() {
     let places = places(&[]);
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let place = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
-    let speaks = Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
-    drop(speaks.begin(false).unwrap());
-    let ends = |place: &Arc<Place>| {
+    let place = Arc::new(places.take_place(Ipv4Addr::LOCALHOST.into()).await);
+    let speaks = Arc::new(places.take_place(Ipv4Addr::LOCALHOST.into()).await);
+    drop(speaks.begin_request(false).unwrap());
+    let ends = |place: &Arc<ClientPlace>| {
         let place = Arc::clone(place);
         let clock = clock.clone();
-        tokio::spawn(async move { place.cut(&clock).await })
+        tokio::spawn(async move { place.wait_for_cut(&clock).await })
     };
     let silent = ends(&place);
     let speaking = ends(&speaks);
@@ -224,15 +227,15 @@ async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() 
 #[tokio::test]
 async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not() {
     let places = places(&[]);
-    let take = || places.take(Ipv4Addr::LOCALHOST.into());
+    let take = || places.take_place(Ipv4Addr::LOCALHOST.into());
     let mut answering = Vec::new();
     for _ in 0..MAX + OPERATORS_MAX {
         let place = Arc::new(take().await);
-        answering.push(place.begin(answering.len() >= MAX).unwrap());
+        answering.push(place.begin_request(answering.len() >= MAX).unwrap());
     }
     let waiting = {
         let places = Arc::clone(&places);
-        tokio::spawn(async move { places.take(Ipv4Addr::LOCALHOST.into()).await })
+        tokio::spawn(async move { places.take_place(Ipv4Addr::LOCALHOST.into()).await })
     };
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
@@ -244,14 +247,14 @@ async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not(
 async fn without_descriptors_one_that_waits_for_its_client_goes_and_none_that_is_being_answered() {
     let places = places(&[]);
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let take = async || Arc::new(places.take(Ipv4Addr::LOCALHOST.into()).await);
+    let take = async || Arc::new(places.take_place(Ipv4Addr::LOCALHOST.into()).await);
     let busy = take().await;
     let silent = take().await;
-    let answering = busy.begin(false).unwrap();
+    let answering = busy.begin_request(false).unwrap();
     assert!(places.make_room());
-    silent.cut(&clock).await;
+    silent.wait_for_cut(&clock).await;
     assert!(!places.make_room());
     drop(answering);
     assert!(places.make_room());
-    busy.cut(&clock).await;
+    busy.wait_for_cut(&clock).await;
 }

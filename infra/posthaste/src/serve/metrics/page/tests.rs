@@ -11,19 +11,19 @@ use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use serde_json::json;
 
 struct World {
-    series: Series,
+    series: MetricSeries,
     store: MemoryStore,
     clock: ManualClock,
-    pages: Pages<MemoryStore, MemoryQueue, ManualClock>,
+    pages: MetricsPages<MemoryStore, MemoryQueue, ManualClock>,
 }
 
 impl World {
     fn new(by: SeriesBy) -> Self {
-        let series = Series::new(by);
+        let series = MetricSeries::new(by);
         let store = MemoryStore::default();
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let registry = TopicRegistry::new(store.clone(), clock.clone(), Duration::ZERO);
-        let standing = Standing {
+        let standing = LookedUpMetrics {
             state: store.clone(),
             deliveries: MemoryQueue::default(),
             given_up: [MemoryQueue::default(), MemoryQueue::default()],
@@ -31,7 +31,7 @@ impl World {
             links: LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default()),
             clock: clock.clone(),
         };
-        let pages = Pages::new(series.clone(), standing, registry);
+        let pages = MetricsPages::new(series.clone(), standing, registry);
         Self {
             series,
             store,
@@ -81,7 +81,7 @@ impl World {
     }
 
     async fn page(&self) -> Body {
-        self.pages.page(Form::Text).await.unwrap()
+        self.pages.current_page(PageFormat::Text).await.unwrap()
     }
 
     async fn read(&self) -> String {
@@ -241,7 +241,11 @@ async fn each_form_has_a_page_of_its_own() {
     let world = World::new(SeriesBy::default());
     for _ in 0..2 {
         let text = world.read().await;
-        let open_metrics = world.pages.page(Form::OpenMetrics).await.unwrap();
+        let open_metrics = world
+            .pages
+            .current_page(PageFormat::OpenMetrics)
+            .await
+            .unwrap();
         let open_metrics = read(open_metrics).await;
         assert!(open_metrics.ends_with("# EOF\n"), "{open_metrics}");
         assert!(!text.contains("# EOF"), "{text}");
@@ -281,11 +285,15 @@ async fn slow_readers_leave_the_latest_page_to_others() {
 #[tokio::test]
 async fn page_that_was_not_rendered_is_an_error() {
     let world = World::new(SeriesBy::default());
-    let page = world.pages.take(Form::Text).unwrap();
+    let page = world.pages.take_page(PageFormat::Text).unwrap();
     page.pieces.set(None).unwrap();
     drop(page);
-    let error = world.pages.page(Form::Text).await.unwrap_err();
+    let error = world
+        .pages
+        .current_page(PageFormat::Text)
+        .await
+        .unwrap_err();
     assert_eq!(error, PageError::NotRendered);
     world.clock.advance(SHARED_FOR);
-    assert!(world.pages.page(Form::Text).await.is_ok());
+    assert!(world.pages.current_page(PageFormat::Text).await.is_ok());
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::serve::metrics::exposition::render;
-use crate::serve::metrics::form::Form;
+use crate::serve::metrics::form::PageFormat;
 
 /// Counts as a topic with an event that was delivered does.
-fn measure(series: &Series, topic: &str) {
+fn measure(series: &MetricSeries, topic: &str) {
     metrics::with_local_recorder(series, || {
         let topic = topic.to_owned();
         metrics::counter!("PublishSuccessCount", "topic" => topic.clone()).increment(1);
@@ -22,8 +22,8 @@ fn measure(series: &Series, topic: &str) {
     });
 }
 
-fn page(series: &Series) -> String {
-    String::from_utf8(render(&series.lines(), Form::Text).concat()).unwrap()
+fn page(series: &MetricSeries) -> String {
+    String::from_utf8(render(&series.lines_for_page(), PageFormat::Text).concat()).unwrap()
 }
 
 /// The samples of a metric, by their labels.
@@ -59,7 +59,7 @@ fn accepted(topic: &str) -> String {
 
 #[test]
 fn ten_thousand_topics_are_a_small_page_with_right_sums() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     // As long as names may be.
     let name = |n: usize| format!("{n:05}-{}", "x".repeat(58));
     for n in 0..10_000 {
@@ -75,7 +75,7 @@ fn ten_thousand_topics_are_a_small_page_with_right_sums() {
 
 #[test]
 fn up_to_two_hundred_topics_have_series_of_their_own() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     for n in 0..TOPICS_MAX {
         measure(&series, &format!("t{n}"));
     }
@@ -91,7 +91,7 @@ fn up_to_two_hundred_topics_have_series_of_their_own() {
 /// what is counted through an instrument that somebody already held.
 #[test]
 fn topics_that_lose_their_series_stay_in_the_sum() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     for n in 0..TOPICS_MAX {
         measure(&series, &format!("t{n}"));
     }
@@ -113,11 +113,11 @@ fn topics_that_lose_their_series_stay_in_the_sum() {
 
 #[test]
 fn choice_of_topics_does_not_change_with_what_is_measured() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     for n in 0..300 {
         measure(&series, &format!("t{n}"));
     }
-    let shown = |series: &Series| -> Vec<String> {
+    let shown = |series: &MetricSeries| -> Vec<String> {
         let all = samples(&page(series), "posthaste_events_accepted_total");
         all.into_keys().collect()
     };
@@ -131,11 +131,11 @@ fn choice_of_topics_does_not_change_with_what_is_measured() {
 /// As after a start: the topics of the store come first, in their order.
 #[test]
 fn expected_topics_keep_their_series_before_those_that_are_measured() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     let names = |range: std::ops::Range<usize>| {
         range.map(|n| TopicName::parse(&format!("t{n:03}")).unwrap())
     };
-    series.expect(names(0..TOPICS_MAX + 1));
+    series.expect_topics(names(0..TOPICS_MAX + 1));
     for n in (0..300).rev() {
         measure(&series, &format!("T{n:03}"));
     }
@@ -150,12 +150,12 @@ fn expected_topics_keep_their_series_before_those_that_are_measured() {
 
 #[test]
 fn place_of_a_deleted_topic_is_taken_by_the_next() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     for n in 0..300 {
         measure(&series, &format!("t{n}"));
     }
-    let gone = Owner::topic(&TopicName::parse("T7").unwrap());
-    series.forget(&BTreeSet::from([gone]));
+    let gone = SeriesOwner::for_topic(&TopicName::parse("T7").unwrap());
+    series.forget_owners(&BTreeSet::from([gone]));
     let before = samples(&page(&series), "posthaste_events_accepted_total");
     assert_eq!(
         (before.len(), before.get(&accepted("t7"))),
@@ -189,7 +189,7 @@ fn setting_says_which_labels_there_are() {
             r#"{topic="a",subscription="all",status_class="2xx",outcome="delivered"}"#,
         ),
     ] {
-        let series = Series::new(by);
+        let series = MetricSeries::new(by);
         measure(&series, "a");
         let of = samples(&page(&series), "posthaste_deliveries_total");
         assert_eq!(of, BTreeMap::from([(expected.to_owned(), 1)]), "{by:?}");
@@ -199,11 +199,11 @@ fn setting_says_which_labels_there_are() {
 #[test]
 fn series_by_setting_have_a_bound_and_right_sums() {
     for by in [SeriesBy::Topic, SeriesBy::Subscription] {
-        let series = Series::new(by);
+        let series = MetricSeries::new(by);
         for n in 0..5_000 {
             measure(&series, &format!("t{n}"));
         }
-        let lines = series.lines();
+        let lines = series.lines_for_page();
         assert!(lines.len() < SERIES_MAX + 100, "{}", lines.len());
         assert!(lines.len() >= SERIES_MAX, "{}", lines.len());
         assert_sums(&page(&series), 5_000);
@@ -212,7 +212,7 @@ fn series_by_setting_have_a_bound_and_right_sums() {
 
 #[test]
 fn what_has_no_labels_is_zero_from_the_start() {
-    let page = page(&Series::new(SeriesBy::default()));
+    let page = page(&MetricSeries::new(SeriesBy::default()));
     for name in [
         "posthaste_log_records_written_total",
         "posthaste_pressure_tarpit_seconds",
@@ -228,7 +228,7 @@ fn what_has_no_labels_is_zero_from_the_start() {
 
 #[test]
 fn names_without_a_row_and_rows_that_are_not_measured_count_nothing() {
-    let series = Series::new(SeriesBy::default());
+    let series = MetricSeries::new(SeriesBy::default());
     let before = page(&series);
     metrics::with_local_recorder(&series, || {
         metrics::counter!("NoSuchCount").increment(1);

@@ -18,21 +18,21 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::serve::metrics::exposition::render;
-use crate::serve::metrics::form::Form;
+use crate::serve::metrics::form::PageFormat;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 struct World {
     store: MemoryStore,
     clock: ManualClock,
-    standing: Standing<MemoryStore, MemoryQueue, ManualClock>,
+    standing: LookedUpMetrics<MemoryStore, MemoryQueue, ManualClock>,
 }
 
 impl World {
     fn new() -> Self {
         let store = MemoryStore::default();
         let clock = ManualClock::new(START);
-        let standing = Standing {
+        let standing = LookedUpMetrics {
             state: store.clone(),
             deliveries: MemoryQueue::default(),
             given_up: [MemoryQueue::default(), MemoryQueue::default()],
@@ -95,9 +95,9 @@ impl World {
 
     /// The samples of metrics with this beginning.
     async fn samples(&self, by: SeriesBy, topics: &[Arc<Topic>], name: &str) -> Vec<String> {
-        let mut lines = self.standing.lines(by, topics).await;
+        let mut lines = self.standing.read_lines(by, topics).await;
         lines.sort_by_key(|line| line.place);
-        let text = String::from_utf8(render(&lines, Form::Text).concat()).unwrap();
+        let text = String::from_utf8(render(&lines, PageFormat::Text).concat()).unwrap();
         text.lines()
             .filter(|line| line.starts_with(name))
             .map(str::to_owned)

@@ -9,8 +9,8 @@ fn read(issued: &Issued) -> Result<usize, String> {
     let [certificate, key] = issued.write(folder.path());
     let files = TlsFiles { certificate, key };
     let root = folder.path().to_str().unwrap().to_owned();
-    let pair = files.read().and_then(|texts| files.pair(&texts));
-    pair.map(|pair| pair.certificates())
+    let pair = files.read().and_then(|texts| files.parse_pair(&texts));
+    pair.map(|pair| pair.chain_len())
         .map_err(|error| error.to_string().replace(&root, ""))
 }
 
@@ -135,9 +135,13 @@ fn what_cannot_be_read_again_is_no_file_of_a_certificate() {
 #[test]
 fn one_file_alone_is_refused() {
     let path = || Some(PathBuf::from("a"));
-    assert_eq!(TlsFiles::given(None, None), Ok(None));
-    assert!(TlsFiles::given(path(), path()).unwrap().is_some());
-    let said = |certificate, key| TlsFiles::given(certificate, key).unwrap_err().to_string();
+    assert_eq!(TlsFiles::from_options(None, None), Ok(None));
+    assert!(TlsFiles::from_options(path(), path()).unwrap().is_some());
+    let said = |certificate, key| {
+        TlsFiles::from_options(certificate, key)
+            .unwrap_err()
+            .to_string()
+    };
     let rest = "TLS needs a certificate and its key; give both or neither";
     let expected = format!("--tls-cert is given without --tls-key: {rest}");
     assert_eq!(said(path(), None), expected);

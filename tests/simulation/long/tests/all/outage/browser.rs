@@ -9,7 +9,7 @@ use axum::body::Body;
 use http::Request;
 use http::header::{CONTENT_TYPE, COOKIE, HOST, SET_COOKIE};
 use http_body_util::BodyExt;
-use posthaste::serve::history::Ring;
+use posthaste::serve::history::StepRing;
 use posthaste_console::{ConsoleState, VisitorAccess};
 use posthaste_core::model::KeyDigest;
 use posthaste_simulation::World;
@@ -27,7 +27,7 @@ pub(super) struct Browser {
 
 impl Browser {
     /// Opens the console of a world, with the charts of this history, and signs in.
-    pub(super) async fn sign_in(world: &World, history: Arc<Ring>) -> Self {
+    pub(super) async fn sign_in(world: &World, history: Arc<StepRing>) -> Self {
         let key = KeyDigest::for_key(ADMIN_KEY);
         let clock = world.clock.clone();
         let entropy = SeededEntropy::new(5);

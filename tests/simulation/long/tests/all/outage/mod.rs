@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste::serve::metrics::{Series, SeriesBy};
+use posthaste::serve::metrics::{MetricSeries, SeriesBy};
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{LocalQueue, StateStore};
@@ -104,7 +104,7 @@ fn probe(listed: &Value) -> Option<Timestamp> {
 }
 
 impl Outage {
-    async fn begin(series: &Series) -> Self {
+    async fn begin(series: &MetricSeries) -> Self {
         let world = Rc::new(World::new());
         let named = endpoints::all().map(|endpoint| {
             endpoint.fail(&world);
@@ -559,7 +559,7 @@ impl Outage {
     }
 }
 
-async fn every_surface_says_the_same(series: &Series) {
+async fn every_surface_says_the_same(series: &MetricSeries) {
     let mut outage = Outage::begin(series).await;
     let begun = outage.world.clock.now();
     while outage.world.clock.now().since(begun) < OUTAGE {
@@ -628,7 +628,7 @@ async fn at_rest(outage: &Outage) {
 
 #[test]
 fn every_surface_says_the_same_at_every_step_of_an_outage() {
-    let series = Series::new(SeriesBy::Subscription);
+    let series = MetricSeries::new(SeriesBy::Subscription);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -8,9 +8,9 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
-use posthaste::serve::history::{Ring, Sampler};
+use posthaste::serve::history::{HistorySampler, StepRing};
 use posthaste::serve::http::metrics_route;
-use posthaste::serve::metrics::{Pages, Series, Standing};
+use posthaste::serve::metrics::{LookedUpMetrics, MetricSeries, MetricsPages};
 use posthaste_local::LocalQueue;
 use posthaste_ports::QueueName;
 use posthaste_services::TopicRegistry;
@@ -50,15 +50,15 @@ pub(super) struct Surfaces {
     api: Api,
     browser: Browser,
     metrics: Router,
-    sampler: Sampler<State, LocalQueue<ManualClock>, ManualClock>,
+    sampler: HistorySampler<State, LocalQueue<ManualClock>, ManualClock>,
     page: RefCell<String>,
 }
 
 impl Surfaces {
     /// The doors of a world whose functions are measured by these series.
-    pub(super) async fn of(world: &World, series: &Series) -> Self {
+    pub(super) async fn of(world: &World, series: &MetricSeries) -> Self {
         let queue = |name| world.local.queue(name);
-        let standing = Standing {
+        let standing = LookedUpMetrics {
             state: world.state(),
             deliveries: queue(QueueName::Deliveries),
             given_up: [QueueName::DeadLetters, QueueName::Redrive].map(queue),
@@ -67,9 +67,9 @@ impl Surfaces {
             clock: world.clock.clone(),
         };
         let registry = TopicRegistry::new(world.state(), world.clock.clone(), Duration::ZERO);
-        let pages = Pages::new(series.clone(), standing, registry);
-        let ring = Arc::new(Ring::default());
-        let sampler = Sampler::new(
+        let pages = MetricsPages::new(series.clone(), standing, registry);
+        let ring = Arc::new(StepRing::default());
+        let sampler = HistorySampler::new(
             Arc::clone(&ring),
             series.totals(),
             (world.state(), queue(QueueName::Deliveries)),
