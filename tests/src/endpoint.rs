@@ -65,7 +65,7 @@ impl Endpoint {
         self.url(path)
     }
 
-    /// Lets all answers go that are [`Answer::Held`], now and later.
+    /// Lets all answers go that are [`Answer::HeldFiles`], now and later.
     pub fn open(&self) {
         self.shared.opened.push(());
     }

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_question_is_not_answered() {
+    fn invalid_question_is_not_answered() {
         for length in 0..QUESTION.len() {
             assert!(Question::parse(&QUESTION[..length]).is_none(), "{length}");
         }

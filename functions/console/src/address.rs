@@ -156,8 +156,9 @@ mod tests {
         );
     }
 
+    /// A topic or a subscription called `new` is found as `New`, so the form keeps its path.
     #[test]
-    fn what_is_called_new_is_not_the_form() {
+    fn resource_named_new_has_another_path_than_the_form() {
         assert_eq!(topic_path("new", &[]), "/console/topics/New");
         assert_eq!(
             topic_path("orders", &["subscriptions", NEW]),

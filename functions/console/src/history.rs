@@ -72,9 +72,9 @@ impl WaitingGauge {
     /// The figure of everything that shows what waits.
     pub fn from_count(count: &WaitingCount) -> Self {
         Self {
-            due: self::saturated_count(count.due.saturating_add(count.under_way)),
-            later: self::saturated_count(count.delayed.saturating_add(count.parked)),
-            held: self::saturated_count(count.held),
+            due: saturated_count(count.due.saturating_add(count.under_way)),
+            later: saturated_count(count.delayed.saturating_add(count.parked)),
+            held: saturated_count(count.held),
             is_partial: count.is_partial,
         }
     }

@@ -10,7 +10,7 @@ use posthaste_core::stored::{CONSOLE_KEY, ConsoleKey};
 use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
 };
-use posthaste_services::{ObjectEdit, UpdateError, update};
+use posthaste_services::{ObjectEdit, UpdateError, update_object};
 
 use crate::session::SessionKey;
 
@@ -213,8 +213,9 @@ mod tests {
         );
     }
 
+    /// A key that another process made is found with one read every five seconds at most.
     #[tokio::test]
-    async fn a_key_that_another_process_made_is_found_with_a_read_every_five_seconds_at_most() {
+    async fn newer_key_of_another_process_is_found_after_five_seconds() {
         let world = World::new();
         let first = KeyDigest::for_key("the first");
         let second = KeyDigest::for_key("another");

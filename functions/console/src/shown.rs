@@ -1,5 +1,5 @@
 //! Values as pages show them. Everything that a producer or an endpoint wrote goes through
-//! [`foreign`] or [`foreign_cut`].
+//! [`foreign_text`] or [`foreign_cut`].
 
 use maud::{Markup, html};
 use posthaste_core::model::Timestamp;
@@ -107,8 +107,9 @@ mod tests {
         check("\u{200b}é", "⟦U+200B⟧é");
     }
 
+    /// Text that is cut takes at most three bytes of the page for each character.
     #[test]
-    fn a_cut_text_takes_three_bytes_of_the_page_for_each_character_at_most() {
+    fn cut_text_takes_three_page_bytes_a_character_at_most() {
         for character in ['"', '&', '<', '\u{0}', 'x', 'é', '語', '🙂'] {
             let text = character.to_string().repeat(2_000);
             let page = html! { (visible_cut(&text, 1_000).unwrap()) }.into_string();

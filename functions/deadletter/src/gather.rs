@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn no_record_has_more_than_it_was_taken_for() {
+    fn records_are_never_larger_than_their_estimate() {
         for schema in [EventSchema::EventGrid, EventSchema::CloudEvents] {
             let mut dead = letter("a", Vec::new()).dead;
             dead.reason = DeadLetterReason::UndeliverableDueToClientError;

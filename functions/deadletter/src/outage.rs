@@ -12,7 +12,7 @@ use std::time::Duration;
 use posthaste_core::release::recovery::{MarkIsGoing, OutageLetters};
 use posthaste_core::stored::{FormatError, RecoveryMark, layout};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
-use posthaste_services::{ObjectEdit, UpdateError, signal_wake, timeout_at, update};
+use posthaste_services::{ObjectEdit, UpdateError, signal_wake, timeout_at, update_object};
 
 use crate::dead_letters::{DeadLetters, LEAVING_TIME};
 use crate::letter::LoadedLetter;

@@ -140,7 +140,7 @@ impl<P: Ports> DeadLetters<P> {
                 loaded.letters.push(LoadedLetter { letter, payloads });
             }
             Some(PayloadFailure::Failed(error)) => {
-                self.judge_unreadable(loaded, letter.message, &error)
+                self.judge_unreadable(loaded, letter.message, &error);
             }
             // An event whose payload is gone or altered cannot be shown, so its message is kept as
             // it is.

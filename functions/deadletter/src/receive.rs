@@ -116,7 +116,7 @@ pub(crate) fn sort_batch(source: QueueName, mut batch: Vec<ReceivedMessage>) -> 
                 resolved.push(ResolvedMessage { message, letters });
             }
             Ok(Err(FormatError::Newer(version))) => {
-                sorted.work.push(BatchWork::Newer(message, version))
+                sorted.work.push(BatchWork::Newer(message, version));
             }
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(BatchWork::Raw(message)),
             Err(CaughtPanic) if is_kept_after_panic(source, &message) => {

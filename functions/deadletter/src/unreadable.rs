@@ -27,8 +27,9 @@ pub(crate) fn is_kept_unread(source: QueueName, sent_at: Timestamp, now: Timesta
 mod tests {
     use super::*;
 
+    /// A message is kept without its payload only where it would be lost with it.
     #[test]
-    fn a_message_is_kept_without_its_payload_only_where_it_would_be_lost_with_it() {
+    fn message_is_kept_unread_only_where_it_would_be_lost() {
         let sent_at = Timestamp::from_millis(1_700_000_000_000);
         let check = |source, age: Duration, expected| {
             assert_eq!(

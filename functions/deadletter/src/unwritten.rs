@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_again_was_written_by_another() {
+    fn letter_not_seen_again_counts_as_written_by_another() {
         let unwritten = UnwrittenLetters::default();
         unwritten.note_letter(&dead("a", None), NOW);
         assert_eq!(oldest(&unwritten, NOW + 29 * MINUTE), Some(NOW));

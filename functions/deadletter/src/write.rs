@@ -57,7 +57,7 @@ impl<P: Ports> DeadLetters<P> {
         {
             let events = dead.delivery.events.iter().zip(payloads);
             events.for_each(|(entry, payload)| {
-                gathered.push(&dead_letter_record(dead, entry, payload))
+                gathered.push(&dead_letter_record(dead, entry, payload));
             });
         }
         let events = gathered.count();

@@ -334,8 +334,9 @@ mod tests {
         )));
     }
 
+    /// A request that waits for its link holds nothing that other links need.
     #[test]
-    fn a_request_that_waits_for_a_link_holds_nothing_that_others_need() {
+    fn request_waiting_for_a_link_holds_nothing_others_need() {
         let limits = limits(2, 1, 1);
         let held = poll(limits.wait_for_permit(&link("slow"), NOW));
         let slow = link("slow");

@@ -213,8 +213,9 @@ mod tests {
         json!({ "status": { "state": "Active", "since": at.to_string() } })
     }
 
+    /// A gone endpoint is remembered until its subscription is activated again, or moves.
     #[test]
-    fn gone_endpoint_is_remembered_until_the_subscription_is_activated_again() {
+    fn gone_endpoint_is_remembered_until_reactivation() {
         let gone = GoneEndpoints::default();
         let own = subscription(json!({}));
         let moved = json!({ "endpoint": { "url": "https://new.example.com/" } });
@@ -247,8 +248,9 @@ mod tests {
         assert_eq!(gone.0.lock().len(), 1);
     }
 
+    /// An activated subscription is no longer gone, and an old view of it still is.
     #[tokio::test]
-    async fn activated_subscription_is_no_longer_gone_and_an_old_view_of_it_still_is() {
+    async fn activated_subscription_is_not_gone_but_its_old_view_is() {
         let world = World::new();
         let current = world.current();
         let own = world.subscribe(json!({})).await;

@@ -70,8 +70,9 @@ mod tests {
         Duration::from_secs(secs)
     }
 
+    /// After receiving, an invocation of two minutes still has time for the longest attempt.
     #[test]
-    fn an_invocation_of_two_minutes_has_time_for_the_longest_attempt_after_receiving() {
+    fn two_minute_invocation_has_time_for_the_longest_attempt() {
         let deadlines = InvocationDeadlines {
             began: secs(1000),
             end: secs(1120),

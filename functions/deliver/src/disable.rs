@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_after_the_time_of_attempts() {
+    async fn disabling_writes_nothing_after_the_time_of_attempts() {
         let world = World::new();
         let own = world.subscribe(json!({})).await;
         let invocation = world.invocation(Vec::new());

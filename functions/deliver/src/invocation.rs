@@ -183,7 +183,7 @@ impl Invocation {
         match (sign, last) {
             (HealthSignal::Good, _) => self.results.lock().note_success(target),
             (HealthSignal::Bad, Some(last)) => {
-                self.results.lock().count_failure(target, last, began)
+                self.results.lock().count_failure(target, last, began);
             }
             (HealthSignal::Suspect, Some(last)) => {
                 let mut results = self.results.lock();

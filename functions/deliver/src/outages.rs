@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_well_endpoint_says_no_outage() {
+    async fn waiting_for_a_healthy_endpoint_records_no_outage() {
         let world = World::new();
         let circuit = Arc::new(world.circuit());
         let before = delivery(1);

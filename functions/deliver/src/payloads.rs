@@ -266,8 +266,9 @@ mod tests {
         assert_eq!(world.calls.count(PortOperation::Get), 0);
     }
 
+    /// A read that hangs past the end is postponed, and its neighbours keep their texts.
     #[tokio::test]
-    async fn a_read_that_hangs_past_the_end_is_postponed_and_its_neighbours_stay() {
+    async fn hanging_read_is_postponed_and_its_neighbours_stay() {
         let hanging = FaultPlan::by(|effect| {
             (effect.key == "payloads/slow").then_some(CallFault::HangBefore)
         });

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_kind_travels_apart() {
+    fn events_of_different_kinds_travel_apart() {
         let own = batching(10);
         let tried = Delivery {
             attempts: 1,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_events_that_were_never_tried() {
+    fn untried_events_are_not_checked_for_problems() {
         let jobs = [job(delivery(1), &batching(10))];
         let requests = plan_requests(&jobs, |_, _| panic!("asked"), || DrawnJitter::new(0.0));
         assert_eq!(requests.len(), 1);

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_rate_is_not_known_events_are_postponed() {
+    async fn events_are_postponed_while_the_rate_is_unknown() {
         let world = World::with(
             &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
             &FaultPlan::none(),

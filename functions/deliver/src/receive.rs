@@ -351,8 +351,9 @@ mod tests {
         START, TestPorts, World, delivery, job, secs, subscription, topic_record, topic_settings,
     };
 
+    /// The status of the subscription decides before the end of the event does.
     #[test]
-    fn the_status_of_the_subscription_comes_before_the_end_of_the_event() {
+    fn subscription_status_comes_before_event_expiry() {
         let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
         let check = |status, is_expired, expected| {
             assert_eq!(
@@ -397,7 +398,7 @@ mod tests {
 
     /// Those that waited when it was disabled have another reason.
     #[test]
-    fn events_of_a_disabled_subscription_are_told_apart_by_their_time() {
+    fn disabled_subscription_events_get_reasons_by_their_time() {
         let since = START.to_string();
         let disabled = json!({ "status": { "state": "Disabled", "since": since } });
         let check = |published_at, expected| {
@@ -432,8 +433,9 @@ mod tests {
         assert_eq!(job.all_verdicts(), Some(expected.to_vec()));
     }
 
+    /// Events that arrived late are delivered, whatever became of their subscription.
     #[test]
-    fn events_that_arrived_late_are_delivered_whatever_became_of_their_subscription() {
+    fn late_arrivals_are_delivered_though_the_subscription_is_gone() {
         let mut job = DeliveryJob {
             subscription: None,
             ..job(delivery(2), &subscription(json!({})))
@@ -502,8 +504,9 @@ mod tests {
         assert_eq!(world.sent(QueueName::Deliveries).await, [bodies[1].clone()]);
     }
 
+    /// A delivery whose topic is gone has no subscription, and the order of messages stays.
     #[tokio::test]
-    async fn without_its_topic_a_delivery_has_no_subscription_and_order_stays() {
+    async fn delivery_without_its_topic_has_no_subscription() {
         let world = World::new();
         let bodies = [1, 2, 3].map(|events| render_delivery(&delivery(events)));
         let (jobs, _) = received(&world, bodies.to_vec()).await;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use posthaste_core::attempt::{EntryVerdict, redirect_location};
 use posthaste_core::delivery_log::{
-    EventChange, Kind, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text,
-    change_for_verdict,
+    EventChange, RecordDetails, RecordKind, RecordText, RecordedEvent, answer_body_text,
+    answer_text, change_for_verdict,
 };
 use posthaste_core::model::{
     DeadLetter, Delivery, EndpointUrl, EventPayload, Subscription, Timestamp,
@@ -221,7 +221,7 @@ impl DeliveryJob {
             entry: &self.delivery.events[entry],
             text,
             // The record of its first attempt has it.
-            keeps_payload: self.log.keeps_payloads() && change.kind != Kind::Waiting,
+            keeps_payload: self.log.keeps_payloads() && change.kind != RecordKind::Waiting,
             is_given_up: false,
         };
         catch_panic_now(|| event.render_record(change, details, time))
@@ -285,7 +285,7 @@ mod tests {
     use http::HeaderValue;
     use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
     use posthaste_core::delivery_log::{
-        Kind, LogRecord, LogResult, Origin, join_records, parse_records,
+        AttemptOrigin, LogRecord, LogResult, RecordKind, join_records, parse_records,
     };
     use posthaste_core::model::{DeliveryLogMode, LastAttempt};
     use serde_json::json;
@@ -351,8 +351,9 @@ mod tests {
         assert_eq!(records[1].next_attempt_at, Some(START + secs(10)));
     }
 
+    /// An event that changed without an attempt is recorded when its message is settled.
     #[test]
-    fn an_event_that_changed_without_an_attempt_is_recorded_in_the_end() {
+    fn event_changed_without_an_attempt_is_recorded_at_the_end() {
         let give_up = |reason, last| EntryVerdict::GiveUp { reason, last };
         let check = |verdict, kind, result, attempt, status| {
             let record = taken(&logged(1, DeliveryLogMode::Attempts), &[verdict]).remove(0);
@@ -362,7 +363,10 @@ mod tests {
                 (record.time, record.event_id.as_deref()),
                 (START + secs(1), Some("0"))
             );
-            assert_eq!((record.origin, record.payload), (Origin::First, None));
+            assert_eq!(
+                (record.origin, record.payload),
+                (AttemptOrigin::First, None)
+            );
         };
         let expired = DeadLetterReason::TimeToLiveExceeded;
         let gone = DeadLetterReason::EndpointGone;
@@ -373,17 +377,23 @@ mod tests {
             },
             START,
         );
-        check(EntryVerdict::Held, Kind::Held, LogResult::Held, 0, None);
+        check(
+            EntryVerdict::Held,
+            RecordKind::Held,
+            LogResult::Held,
+            0,
+            None,
+        );
         check(
             give_up(expired, None),
-            Kind::Expired,
+            RecordKind::Expired,
             LogResult::DeadLettered,
             0,
             None,
         );
         check(
             give_up(gone, None),
-            Kind::GivenUp,
+            RecordKind::GivenUp,
             LogResult::DeadLettered,
             0,
             None,
@@ -391,7 +401,7 @@ mod tests {
         // It expired while a batch that was refused was sent again in parts.
         check(
             give_up(expired, refused),
-            Kind::Attempt,
+            RecordKind::Attempt,
             LogResult::DeadLettered,
             1,
             Some(400),
@@ -405,7 +415,10 @@ mod tests {
         job.acknowledged_late = ["k-0".to_owned()].into();
         let record = taken(&job, &[DELIVERED]).remove(0);
         let shown = (record.kind, record.result, record.attempt, record.payload);
-        assert_eq!(shown, (Kind::AnsweredLate, LogResult::Delivered, 1, None));
+        assert_eq!(
+            shown,
+            (RecordKind::AnsweredLate, LogResult::Delivered, 1, None)
+        );
     }
 
     #[test]
@@ -433,7 +446,7 @@ mod tests {
                 has_payload,
             )
         });
-        let waiting = |next| (Kind::Waiting, LogResult::Retry, 0, Some(next), false);
+        let waiting = |next| (RecordKind::Waiting, LogResult::Retry, 0, Some(next), false);
         // What goes back without a wait is due from then on.
         let now = START + secs(1);
         assert_eq!(shown.collect::<Vec<_>>(), [waiting(now), waiting(later)]);

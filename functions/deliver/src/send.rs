@@ -134,7 +134,7 @@ impl<P: Ports> RequestSender<P> {
             .await;
     }
 
-    /// Notes a request that may not begin now, as [`ConcurrencyLimits::turned_back`] does.
+    /// Notes a request that may not begin now, as [`ConcurrencyLimits::note_postponed`] does.
     fn note_postponed(&self, invocation: &Invocation, plan: &RequestPlan, verdict: EntryVerdict) {
         if invocation.measures_drain() {
             self.limits

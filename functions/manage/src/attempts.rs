@@ -3,7 +3,7 @@
 use axum::extract::State;
 use posthaste_core::api::events::{RecordPage, RecordQuery};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::delivery_log::{Kind, RecordFilter};
+use posthaste_core::delivery_log::{RecordFilter, RecordKind};
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiResult, JsonResponse, unknown_topic};
@@ -33,7 +33,7 @@ pub(crate) async fn list_attempts<P: Ports>(
     let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
     let filter = RecordFilter {
         subscription: Some(path.name.folded()),
-        kind: Some(Kind::Attempt),
+        kind: Some(RecordKind::Attempt),
         ..filter
     };
     let is_first = filter.after.is_none();

@@ -6,7 +6,7 @@ use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{EventCancellation, event_id_digest, layout};
 use posthaste_ports::{Clock, PortError, Ports};
-use posthaste_services::{ObjectEdit, UpdateError, update};
+use posthaste_services::{ObjectEdit, UpdateError, update_object};
 
 use crate::answer::{ApiError, JsonResponse};
 use crate::audit::RequestCaller;

@@ -19,7 +19,7 @@ use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, StoredObject};
-use posthaste_services::{ObjectEdit, UpdatedObject, update};
+use posthaste_services::{ObjectEdit, UpdatedObject, update_object};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -130,7 +130,7 @@ pub(crate) async fn replay<P: Ports>(
 
 /// Show a replay
 ///
-/// `outcomes` counts from the delivery log what became of the events that were queued. At most
+/// `replay_outcomes` counts from the delivery log what became of the events that were queued. At most
 /// 10,000 records are read, the newest, and for at most five seconds.
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay", body = ReplayView),

@@ -14,7 +14,7 @@ use posthaste_core::api::{
 };
 use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
 use posthaste_core::attempt::{
-    AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable,
+    AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable_text,
 };
 use posthaste_core::events::test_event::{TestEventError, check_given_event, sample_event};
 use posthaste_core::model::time::log_millis;

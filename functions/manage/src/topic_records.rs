@@ -123,7 +123,7 @@ impl<P: Ports> Manage<P> {
             .map(|(record, _)| record))
     }
 
-    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers
+    /// Changes one subscription if the conditions hold for it, as [`Self::change_record`] does. Answers
     /// the name as it is stored, and the result of `edit`.
     pub(crate) async fn change_subscription<T: Clone>(
         &self,
@@ -149,7 +149,7 @@ impl<P: Ports> Manage<P> {
         Ok((record, name, answer))
     }
 
-    /// Changes the record of a topic that must exist, as [`Self::change`] does. Answers the record
+    /// Changes the record of a topic that must exist, as [`Self::change_record`] does. Answers the record
     /// and the result of `edit`.
     pub(crate) async fn change_existing<T: Clone>(
         &self,
@@ -272,7 +272,7 @@ impl<P: Ports> Manage<P> {
         deleted
     }
 
-    /// Deletes a topic as [`Self::delete`] does, and leaves the entry that was begun in `begun`.
+    /// Deletes a topic as [`Self::delete_record`] does, and leaves the entry that was begun in `begun`.
     async fn delete_noting(
         &self,
         entry: AuditEntry,

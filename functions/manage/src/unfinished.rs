@@ -3,10 +3,10 @@
 //!
 //! | what is written down | who finishes it |
 //! |---|---|
-//! | `validating/{topic}`: endpoints are to be asked for their consent | this function |
+//! | `validating_mark_key/{topic}`: endpoints are to be asked for their consent | this function |
 //! | `ending/{digest}`: dead letters are resolved or deleted | this function |
-//! | `forcing/{subscription}`: holds are to end, events to go out | wake |
-//! | `telling/{subscription}`: a notice of a disabled subscription | wake |
+//! | `force_request_key/{subscription}`: holds are to end, events to go out | wake |
+//! | `disabled_notice_key/{subscription}`: a notice of a disabled subscription | wake |
 //! | `replaying/{id}`: a replay, with the record that is meant | wake |
 //! | `temporary/{topic}`: the topic, or a part of it, is to go | wake |
 

@@ -12,7 +12,7 @@ use posthaste_core::api::{
     SubscriptionHealthView, SubscriptionSettings,
 };
 use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetCondition, shard_index};
-use posthaste_core::delivery_log::{DeliveryState, Kind, RecordFilter};
+use posthaste_core::delivery_log::{DeliveryState, RecordFilter, RecordKind};
 use posthaste_core::health::book_key;
 use posthaste_core::model::{
     EndpointUrl, SubscriptionName, SubscriptionStatus, Timestamp, TopicName,
@@ -180,7 +180,7 @@ impl<P: Ports> Manage<P> {
         let filter = RecordFilter {
             topic: Some(record.name.folded()),
             subscription: Some(name.folded()),
-            kind: Some(Kind::Attempt),
+            kind: Some(RecordKind::Attempt),
             from: Some(from),
             without_payload: true,
             ..RecordFilter::default()

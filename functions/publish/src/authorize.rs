@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_right_keys_the_most_privileged_counts() {
+    fn most_privileged_of_several_right_keys_counts() {
         check(
             &[("aeg-sas-key", "first"), ("authorization", "Bearer inner")],
             INTERNAL,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_and_a_wrong_key_do_not() {
+    fn missing_and_wrong_keys_do_not_authorize() {
         check(&[], None);
         for wrong in ["", " ", "firs", "firstt", "First", "first second", "ключ"] {
             check(&[("aeg-sas-key", wrong)], None);

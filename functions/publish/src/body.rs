@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_piece_is_not_copied() {
+    async fn body_in_one_piece_is_not_copied() {
         let body = Bytes::from(vec![b'x'; 100]);
         let read = read_now(Body::from(body.clone())).await.unwrap();
         assert_eq!(read.as_ptr(), body.as_ptr());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gzip_or_unpacks_too_large_is_refused() {
+    fn broken_gzip_and_oversized_contents_are_refused() {
         let whole = packed(b"a body that is cut");
         let cut = whole.slice(..whole.len() - 5);
         let more = [&whole[..], b"more"].concat();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_unpacks_needs_room_for_the_largest_body() {
+    fn gzip_body_needs_room_for_the_largest_body() {
         let budget = BodyBudget::new(REQUEST_BYTES_MAX);
         let _other = budget.reserve_room(&Body::from("x")).unwrap();
         let body = packed(b"{}");

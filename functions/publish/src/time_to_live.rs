@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_one_duration_that_is_longer_than_nothing() {
+    fn header_takes_one_duration_longer_than_zero() {
         check(&[], Ok(None));
         check(&["PT10M"], Ok(Some(Duration::from_mins(10))));
         check(&["10m"], Ok(Some(Duration::from_mins(10))));

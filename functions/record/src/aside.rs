@@ -11,7 +11,7 @@ use crate::error::LogFilesError;
 use crate::record::LogRecorder;
 
 impl<P: Ports> LogRecorder<P> {
-    /// Moves a file out of the log. `key` is that of the file in the log's store, `of_log` the one
+    /// Moves a file out of the log. `key_for` is that of the file in the log's store, `of_log` the one
     /// that it had among the files that are read. The copy is there before the file goes.
     pub(crate) async fn move_aside(&self, key: &str, of_log: &str) -> Result<(), LogFilesError> {
         let aside = &self.ports.aside;

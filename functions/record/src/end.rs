@@ -8,7 +8,7 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, Ports};
-use posthaste_services::pages;
+use posthaste_services::list_pages;
 
 use crate::error::LogFilesError;
 use crate::record::{DELETED_AT_ONCE, LogRecorder};

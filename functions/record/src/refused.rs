@@ -157,7 +157,7 @@ mod tests {
     use crate::tests::message;
 
     #[test]
-    fn what_cannot_be_written_is_not_put_off_and_its_receives_end() {
+    fn unwritable_records_are_not_put_off_and_receives_end() {
         let tired = |id| ReceivedMessage {
             receive_count: RECEIVES_MAX,
             ..message(id, "")

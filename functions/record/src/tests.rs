@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordFilter, Wait, record_id,
-    render_records,
+    AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordFilter, RecordKind,
+    WaitTransition, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, SummaryStore, write_file};
@@ -229,18 +229,25 @@ pub(crate) fn message(id: &str, body: impl Into<Bytes>) -> ReceivedMessage {
 pub(crate) fn record(n: u64, time: Timestamp) -> LogRecord {
     let key = format!("{n:08x}-0");
     LogRecord {
-        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
+        record_id: record_id(
+            &format!("message-{n}"),
+            1,
+            &key,
+            1,
+            RecordKind::Attempt,
+            time,
+        ),
         time,
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: "orders".to_owned(),
         subscription: format!("sub-{}", n % 7),
         webhook_id: Some(format!("msg_{key}")),
         event_id: Some(format!("event-{n}")),
         delivery_key: key,
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result: LogResult::Delivered,
-        wait: Wait::None,
+        wait: WaitTransition::None,
         status: Some(200),
         answer: Some(format!("answer to {n}")),
         accepted_at: time,

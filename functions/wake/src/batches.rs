@@ -221,7 +221,7 @@ mod tests {
             },
             at_once: 8,
         };
-        let released = super::release_within_quota(kit.run(), &mut left, quota).await;
+        let released = release_within_quota(kit.run(), &mut left, quota).await;
         (released, left.into())
     }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_go_as_the_quota_has_and_the_last_object_keeps_the_rest() {
+    async fn release_fills_the_quota_and_the_last_object_keeps_the_rest() {
         let kit = Kit::new();
         let keys = park(&kit, 9);
         let (released, left) = release(&kit, &keys, 20, usize::MAX).await;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_objects_are_opened_than_the_quota_has() {
+    async fn release_opens_at_most_the_objects_of_the_quota() {
         let kit = Kit::new();
         let keys = park(&kit, 4);
         let (released, left) = release(&kit, &keys, usize::MAX, 2).await;
@@ -256,8 +256,9 @@ mod tests {
         );
     }
 
+    /// An object that cannot be read is left for the next run and takes no other's place.
     #[tokio::test]
-    async fn an_object_that_cannot_be_read_is_left_for_the_next_run_and_takes_no_other_s_place() {
+    async fn unreadable_object_is_left_and_takes_no_room_of_others() {
         let kit = Kit::new();
         let keys = park(&kit, 3);
         kit.store.write(&keys[0], "{");
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_not_expired_stays_and_the_last_key_that_was_looked_at_is_known() {
+    async fn unexpired_objects_stay_and_the_last_looked_at_key_is_known() {
         let kit = Kit::new();
         let keys = park(&kit, 5);
         let mut left = VecDeque::from(keys.clone());

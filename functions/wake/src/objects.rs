@@ -392,8 +392,9 @@ mod tests {
         );
     }
 
+    /// An object that is gone sends nothing, and one that cannot be read is a lasting error.
     #[tokio::test]
-    async fn an_object_that_is_gone_sends_nothing_and_one_that_cannot_be_read_stays() {
+    async fn missing_object_sends_nothing_and_an_unreadable_one_stays() {
         let kit = Kit::new();
         assert!(open(kit.run(), "parked/x").await.unwrap().is_none());
         kit.store.write("parked/x", "{");

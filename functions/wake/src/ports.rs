@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_released_takes_the_lane_of_its_subscription() {
+    async fn released_deliveries_take_the_lane_of_their_subscription() {
         let (kit, slow) = kit(&FaultPlan::none());
         let sent = kit.ports.send_messages(messages()).await;
         assert!(sent.iter().all(Result::is_ok));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn due_deliveries_of_a_slow_subscription_are_its_share_of_the_lane() {
+    async fn due_count_of_a_slow_subscription_is_its_share_of_the_lane() {
         let (mut kit, _) = kit(&FaultPlan::none());
         let queue = Faulty::new(MemoryQueue::like_sqs(), "deliveries", &FaultPlan::none());
         kit.ports.deliveries = queue;

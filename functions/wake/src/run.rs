@@ -127,8 +127,9 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// A run begins nothing in its last seconds, and its half begins nothing past half of the time.
     #[test]
-    fn nothing_is_begun_in_the_last_seconds_or_in_the_second_half_of_a_half() {
+    fn run_begins_nothing_in_its_last_seconds_or_a_half_past_half() {
         let check = |elapsed, expected| {
             let kit = Kit::new();
             let run = kit.run();

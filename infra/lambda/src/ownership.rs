@@ -264,8 +264,9 @@ mod tests {
         assert!(world.0.get(OWNER).await.unwrap().is_some());
     }
 
+    /// A stack is deleted whatever its state bucket answers; its claim ends by itself.
     #[tokio::test]
-    async fn a_stack_is_deleted_whatever_its_state_bucket_says_and_its_claim_ends_by_itself() {
+    async fn stack_is_deleted_even_if_its_state_bucket_fails() {
         use PortOperation::{Get, Put};
         let fails = |operation, kind| (operation, CallFault::Before(kind));
         let faults = [
@@ -343,8 +344,9 @@ mod tests {
         renewals
     }
 
+    /// A claim is renewed every five minutes and costs no request in between.
     #[tokio::test]
-    async fn a_claim_is_renewed_every_five_minutes_and_costs_no_request_in_between() {
+    async fn claim_is_renewed_every_five_minutes_without_other_requests() {
         let world = world();
         assert_eq!(renewals(&world, world.1.clone(), 12).await, [0, 5, 10]);
     }

@@ -207,8 +207,9 @@ mod tests {
         check(7, 300, &[3, 10, 17, 24, 31, 38, 45, 52, 59]).await;
     }
 
+    /// An invocation ends with the first sample that finds everything calm.
     #[tokio::test]
-    async fn an_invocation_ends_with_the_first_sample_that_finds_everything_calm() {
+    async fn invocation_ends_with_the_first_calm_sample() {
         let (at, ended, error) = run(10, 58, 0, |_| Answer::Calm).await;
         assert_eq!((at, ended, error), (vec![3], 3, None));
         let calms_down = |count| {

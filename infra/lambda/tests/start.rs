@@ -71,7 +71,7 @@ fn a_function_without_an_environment_names_what_it_needs() {
 }
 
 #[test]
-fn what_lambda_itself_should_have_set_is_named_too() {
+fn missing_variables_of_lambda_itself_are_named() {
     let region = "AWS_REGION is not set, expected a region such as eu-central-1";
     let environment = [
         ("STATE_BUCKET", "state"),
@@ -132,8 +132,9 @@ fn a_secret_that_is_refused_is_not_logged() {
     );
 }
 
+/// A program that lacks the handler's function names the functions that it has.
 #[test]
-fn a_program_without_the_function_of_the_handler_names_those_that_it_has() {
+fn unknown_handler_is_refused_with_the_known_functions() {
     let environment: [(&str, &str); 0] = [];
     let refused = refusal("bootstrap", &environment);
     let expected = "expected one of publish, deliver, deadletter, monitor: correct Handler";
@@ -143,8 +144,9 @@ fn a_program_without_the_function_of_the_handler_names_those_that_it_has() {
     );
 }
 
+/// During an update the function's name says what the former handler does not.
 #[test]
-fn during_an_update_the_name_tells_what_the_former_handler_does_not() {
+fn function_name_replaces_the_former_handler_during_an_update() {
     let refused = |name| refusal("bootstrap", &[("AWS_LAMBDA_FUNCTION_NAME", name)]);
     let environment = "failed to read the environment: STATE_BUCKET is not set";
     assert!(refused("posthaste-PublishFunction-1A2B3C").starts_with(environment));

@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_server_s_address_is_refused() {
+    fn address_that_is_not_of_a_server_is_refused() {
         for bad in ["", "localhost:8080", "ftp://h", "http://h/?a=b", "/topics"] {
             assert!(
                 matches!(ServerClient::new(bad), Err(ClientError::Address { .. })),

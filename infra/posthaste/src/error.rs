@@ -243,7 +243,7 @@ mod tests {
     impl CommandFailure for Partly {}
 
     #[test]
-    fn a_refusal_among_the_causes_decides_the_exit_code_and_the_advice() {
+    fn refusal_among_the_causes_decides_exit_code_and_advice() {
         let refusal = ServerRefusal::from_response(401, &HeaderMap::new(), b"");
         let error = CommandError::from(Partly {
             source: ClientError::Refused(Box::new(refusal)),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_by_back_pressure_says_what_is_short_and_what_ends_it() {
+    fn back_pressure_refusal_names_the_resource_and_the_remedy() {
         let headers = [(
             "retry-after".parse().unwrap(),
             HeaderValue::from_static("30"),

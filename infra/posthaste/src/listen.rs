@@ -1,4 +1,4 @@
-//! `listen`: a receiver on this machine. It verifies signatures, prints what arrives, and answers
+//! `receive_until_signal`: a receiver on this machine. It verifies signatures, prints what arrives, and answers
 //! as the command line says. For a first webhook, and for people who write receivers.
 
 mod received;
@@ -35,7 +35,7 @@ const BODY_BYTES_MAX: usize = 16 << 20;
 const REQUEST_ORIGIN: &str = "webhook-request-origin";
 const ALLOWED_ORIGIN: &str = "webhook-allowed-origin";
 
-/// Error of `listen`.
+/// Error of `receive_until_signal`.
 #[derive(Debug, thiserror::Error)]
 enum ListenError {
     /// A secret that is none. Its text is not repeated.

@@ -35,7 +35,7 @@ impl OutputStyle {
 #[derive(Debug)]
 pub struct CommandReply {
     json: Value,
-    /// The text to print as JSON, where that of `json` would not be the same.
+    /// The text to print as JSON, where that of `from_json` would not be the same.
     exact: Option<String>,
     parts: Vec<ReplyPart>,
     notes: Vec<String>,
@@ -51,7 +51,7 @@ enum ReplyPart {
 }
 
 impl CommandReply {
-    /// A reply that is `json`, still without text for people.
+    /// A reply that is `from_json`, still without text for people.
     pub fn new(json: Value) -> Self {
         Self {
             json,
@@ -264,8 +264,9 @@ mod tests {
             .line("2 topics")
     }
 
+    /// Pipe gets aligned columns, without drawn lines and without control characters.
     #[test]
-    fn a_pipe_gets_aligned_columns_without_lines_or_control_characters() {
+    fn plain_table_is_aligned_without_rules_or_control_chars() {
         let expected =
             "TOPIC           SUBSCRIPTIONS\norders          2\nops⟦U+001B⟧[2J  10\n2 topics\n";
         assert_eq!(reply().render(OutputStyle::Plain).into_string(), expected);
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_indented_text_keeps_the_order_of_members_and_the_form_of_numbers() {
+    fn indented_json_keeps_member_order_and_number_form() {
         let text = r#"[{"b": 129.90,"a":"x\\\"{,:}[]",  "c":[ ],"d":{},"e":[1,null]}]"#;
         let expected = r#"[
   {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_secrets_and_one_of_the_signatures_is_enough() {
+    fn any_secret_that_fits_any_signature_is_enough() {
         let body = Bytes::from_static(b"{}");
         let headers = signed(&[secret(1), secret(2)], &body);
         assert_eq!(

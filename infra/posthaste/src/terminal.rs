@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_passes_the_door() {
+    fn characters_that_steer_a_terminal_are_made_visible() {
         let text = "a\u{1b}[2J\u{9b}2J\u{202e}b\nc\u{7f}";
         let expected = "a⟦U+001B⟧[2J⟦U+009B⟧2J⟦U+202E⟧b\nc⟦U+007F⟧";
         assert_eq!(TerminalText::from_text(text).as_str(), expected);

@@ -156,7 +156,7 @@ macro_rules! table {
         )*
 
         /// Shows every setting to a visitor.
-        pub fn visit(visitor: &mut impl Visitor) {
+        pub fn visit(visitor: &mut impl SettingVisitor) {
             $(visitor.visit(&$name);)*
         }
     };

@@ -132,9 +132,10 @@ fn a_panic_fails_its_batch_and_leaves_the_process_usable() {
     );
 }
 
+/// An event that is not a queue's fails its invocation, and the process stays usable.
 #[test]
-fn an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable() {
-    let function = obedient("an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable");
+fn event_of_another_source_fails_and_keeps_the_process_usable() {
+    let function = obedient("event_of_another_source_fails_and_keeps_the_process_usable");
     for odd in [json!({}), json!([]), json!("x")] {
         assert!(matches!(function.invoke(odd), Answer::Error(..)));
     }
@@ -147,10 +148,10 @@ fn an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable() {
     assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
 }
 
+/// Metrics are written before the response, and every log line names its request.
 #[test]
-fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
-    let function =
-        obedient("metrics_are_written_before_the_answer_and_every_line_names_its_request");
+fn metrics_precede_the_response_and_lines_name_their_request() {
+    let function = obedient("metrics_precede_the_response_and_lines_name_their_request");
     function.invoke(event(&[record("a", "panic")]));
     let (_, lines) = function.invoke_and_end(event(&[record("a", "ok"), record("b", "ok")]));
     let handled: Vec<_> = lines
@@ -181,10 +182,10 @@ fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
     );
 }
 
+/// Messages that are handed back are shown at once, by their age and their function.
 #[test]
-fn messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_function() {
-    let function =
-        obedient("messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_function");
+fn returned_messages_are_shown_at_once_by_age_and_function() {
+    let function = obedient("returned_messages_are_shown_at_once_by_age_and_function");
     for body in ["ok", "fail", "panic", "ok", "ok"] {
         function.invoke(event(&[record("a", body)]));
     }
@@ -283,9 +284,9 @@ fn a_run_that_fails_fails_its_invocation() {
 }
 
 #[test]
-fn a_function_of_a_queue_and_a_schedule_answers_each_in_its_form() {
+fn function_of_queue_and_schedule_answers_each_in_its_form() {
     let function = Function::start(
-        "a_function_of_a_queue_and_a_schedule_answers_each_in_its_form",
+        "function_of_queue_and_schedule_answers_each_in_its_form",
         || {
             start_telemetry();
             run_batches_and_schedule("record", Obedient, InTurn(0.into()), SystemClock)

@@ -20,7 +20,7 @@
 //!
 //! A success ends a hold, but not one whose end was asked for. A refusal is as good as a success,
 //! but not to a target that is held for its refusals. Everything else changes nothing.
-//! [`observe`] decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the
+//! [`condition_after`] decides the table, [`decide_for_subscription`] whether a delivery may be sent, [`state_change`] the
 //! notices.
 
 mod answering;

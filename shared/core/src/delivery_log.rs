@@ -62,4 +62,4 @@ pub use self::waiting_part::{
     COUNTED_MESSAGES_MAX, LookOutcome, PartChanges, WAITING_PARTS, WAITING_SUBSCRIPTIONS_MAX,
     WaitChanges, WaitingLook, WaitingPart, rest_digest, waiting_key, waiting_part,
 };
-pub use self::words::{DeliveryState, Kind, LogResult, Origin, Wait};
+pub use self::words::{AttemptOrigin, DeliveryState, LogResult, RecordKind, WaitTransition};

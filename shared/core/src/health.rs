@@ -13,7 +13,7 @@
 //! | failing | no arrival in the tries that are measured, or a hold of the circuit | down |
 //! | failing, down | arrivals again, nearly all of the last two minutes | healthy |
 //!
-//! [`HealthBook::decide`] opens and closes incidents. Of one incident there is one notice when it
+//! [`HealthBook::update_incidents`] opens and closes incidents. Of one incident there is one notice when it
 //! begins and one when it is over; where the link is the cause, they are the link's.
 
 mod book;

@@ -2,8 +2,8 @@
 //! follows from the one before. Pure: readings and times are arguments; it samples and refuses
 //! nothing itself.
 //!
-//! [`table`] is the one table; [`evaluate`] is the monitor's decision, [`admit`] the producer
-//! side's, [`Relief`] what is done for the process itself.
+//! [`rows_of_profile`] is the one table; [`evaluate_pressure`] is the monitor's decision, [`admit_producer`] the producer
+//! side's, [`ReliefTimes`] what is done for the process itself.
 
 mod admit;
 mod advise;

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordFilter, RecordLookup,
-    RecordPayload, parse_records, record_id, render_records,
+    AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordFilter, RecordKind,
+    RecordLookup, RecordPayload, parse_records, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
-    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
+    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge_files, write_file,
 };
 use posthaste_local::FileStore;
 use posthaste_testkit::{Recorded, RecordedCalls};
@@ -91,9 +91,9 @@ fn attempt(numbers: &mut NumberGenerator, time: u64, payload_bytes: usize) -> Lo
     let owner = random >> 8 & 0xff;
     let time = Timestamp::from_millis(time);
     LogRecord {
-        record_id: record_id(&numbers.uuid(), 1, &key, 1, Kind::Attempt, time),
+        record_id: record_id(&numbers.uuid(), 1, &key, 1, RecordKind::Attempt, time),
         time,
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: format!("topic-{}", owner % 10),
         subscription: format!("subscriber-{owner}"),
         identity: Some(format!("{owner:024x}")),
@@ -105,7 +105,7 @@ fn attempt(numbers: &mut NumberGenerator, time: u64, payload_bytes: usize) -> Lo
         event_subject: Some(format!("orders/{}", random >> 32 & 0xf_ffff)),
         schema: Some("CloudEvents".to_owned()),
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result: if failed {
             LogResult::Retry
         } else {
@@ -150,10 +150,17 @@ fn payload(numbers: &mut NumberGenerator, bytes: usize) -> Option<RecordPayload>
 fn again(record: &LogRecord, time: u64) -> LogRecord {
     let time = Timestamp::from_millis(time);
     LogRecord {
-        record_id: record_id("again", 1, &record.delivery_key, 2, Kind::Attempt, time),
+        record_id: record_id(
+            "again",
+            1,
+            &record.delivery_key,
+            2,
+            RecordKind::Attempt,
+            time,
+        ),
         time,
         attempt: 2,
-        origin: Origin::Retry,
+        origin: AttemptOrigin::Retry,
         result: LogResult::Delivered,
         reason: None,
         status: Some(200),

@@ -3,7 +3,7 @@
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 use posthaste_core::delivery_log::{
-    ColumnValue, Kind, LogResult, RecordFilter, RecordLookup, StatusRange, find_column,
+    ColumnValue, LogResult, RecordFilter, RecordKind, RecordLookup, StatusRange, find_column,
 };
 use posthaste_core::model::Timestamp;
 
@@ -72,7 +72,7 @@ impl<'a> From<&'a RecordFilter> for RowQuery<'a> {
         ];
         let kind = ask
             .kind
-            .map(Kind::as_str)
+            .map(RecordKind::as_str)
             .map(|word| ("kind", ColumnValue::Text(word)));
         let result = ask
             .result
@@ -165,7 +165,7 @@ impl<'a> RowQuery<'a> {
             && chunk(TIME).is_some_and(|chunk| self.may_be_at(chunk))
     }
 
-    /// Whether a row is such a row. `cells` are those of [`Self::columns`].
+    /// Whether a row is such a row. `cells` are those of [`Self::deciding_columns`].
     pub(crate) fn matches_row(&self, cells: &[ColumnCells], row: usize) -> bool {
         let (status, cells) = cells.split_at(usize::from(self.status.is_some()));
         let has_status =

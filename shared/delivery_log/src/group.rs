@@ -77,7 +77,7 @@ impl LogRowGroup {
     }
 
     /// Gives each text of columns to `take`, with the column's name. `bytes` are those of
-    /// [`Self::ranges_of`].
+    /// [`Self::column_ranges`].
     pub(crate) fn read_texts(
         &self,
         columns: &[&str],
@@ -113,7 +113,7 @@ impl LogRowGroup {
     }
 
     /// The places of the pages of all columns, and the values of some. `bytes` are those of
-    /// [`Self::ranges_of`].
+    /// [`Self::column_ranges`].
     fn read_cells<'c>(
         &self,
         columns: impl Iterator<Item = &'c str>,

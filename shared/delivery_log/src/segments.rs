@@ -112,8 +112,9 @@ mod tests {
         assert_eq!(coalesce_ranges(Vec::new()), []);
     }
 
+    /// Ranges are joined and cut so that each read stays within its bound.
     #[test]
-    fn what_is_read_at_once_is_bounded() {
+    fn read_size_is_bounded() {
         let half = READ_BYTES_MAX / 2;
         let most = READ_BYTES_MAX;
         let one = |range| std::iter::once(range).collect::<Vec<_>>();

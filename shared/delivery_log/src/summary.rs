@@ -119,7 +119,7 @@ impl SummaryRow {
     }
 
     /// Whether the hour may have an id. `false` is sure where the hour has the files of
-    /// [`Self::files`].
+    /// [`Self::hour_digest`].
     pub(crate) fn may_have(&self, hour: LogHour, hash: u64) -> bool {
         let at = block_at(LogDay::hour_index(hour));
         let block = &self.0[at..at + BLOCK_BYTES];

@@ -467,7 +467,7 @@ fn odd_response_by_now(exchange: HttpExchange) -> Option<WebhookResponse> {
     answer.into_response()
 }
 
-/// Reads the body of an answer until `end`, and answers whether it came to its own end.
+/// Reads the body of an answer until `end_of_wait`, and answers whether it came to its own end.
 async fn read_response(
     connection: &mut HttpConnection,
     response: Response<Incoming>,

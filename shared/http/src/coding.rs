@@ -127,8 +127,9 @@ mod tests {
         assert!(!decoded.body_is_whole);
     }
 
+    /// Bodies that cannot be decoded stay as they are, with their header.
     #[test]
-    fn what_cannot_be_decoded_keeps_its_coding() {
+    fn undecodable_body_keeps_its_coding() {
         for (coding, body) in [
             ("gzip", &b"no gzip"[..]),
             ("deflate", &b"\xff\xff"[..]),

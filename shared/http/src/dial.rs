@@ -68,7 +68,7 @@ pub(crate) async fn open_connection<C: Clock>(
     connect_and(pool, clock, (link, addresses), open).await
 }
 
-/// Connects as [`dial`] does, and does `open` with the connected socket. Where that fails, the next
+/// Connects as [`open_connection`] does, and does `open_http` with the connected socket. Where that fails, the next
 /// address is tried.
 pub(crate) async fn connect_and<C: Clock, T, F: Future<Output = Result<T, SendFault>>>(
     pool: &ConnectionPool,

@@ -193,8 +193,9 @@ mod tests {
         check("no HTTP at all\r\n", 0, HeadPosition::Body);
     }
 
+    /// Interim responses are refused from the first one above their number.
     #[test]
-    fn one_interim_answer_too_many_is_not_within_the_bound() {
+    fn interim_responses_above_their_number_are_refused() {
         let mut heads = ResponseHeads::default();
         assert!(heads.add_piece(HINT.repeat(INTERIM_ANSWERS_MAX).as_bytes()));
         assert!(!heads.add_piece(b"HTTP/1.1 103 Early Hints\r\n"));
@@ -202,8 +203,9 @@ mod tests {
         assert!(heads.add_piece(b"HTTP/1.1 103 Early Hints\r\n"));
     }
 
+    /// Bytes of interim responses are refused from the first one above their bound.
     #[test]
-    fn one_byte_too_many_of_interim_answers_is_not_within_the_bound() {
+    fn interim_bytes_above_the_bound_are_refused() {
         let mut heads = ResponseHeads::default();
         let head = "HTTP/1.1 103 Early Hints\r\nlink: ";
         let long = format!("{head}{}", "x".repeat(INTERIM_BYTES_MAX - head.len()));

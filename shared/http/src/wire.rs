@@ -396,7 +396,7 @@ mod tests {
 
     /// Neither way to write hands on that nothing can be sent any more.
     #[tokio::test]
-    async fn what_can_no_longer_be_sent_is_taken_and_spoils() {
+    async fn unsendable_bytes_are_accepted_and_spoil_the_connection() {
         for is_vectored in [false, true] {
             let (mut metered, _peer) = flooded().await;
             metered.shutdown().await.unwrap();

@@ -233,8 +233,9 @@ mod tests {
         std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
+    /// New files and folders are their owner's alone; parents have the mode that the umask gives.
     #[test]
-    fn what_is_made_is_its_owners_alone_and_what_lies_above_is_as_the_umask_says() {
+    fn made_folders_are_private_and_parents_follow_the_umask() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("a/b/c");
         make_folders(&dir).unwrap();
@@ -248,8 +249,9 @@ mod tests {
         }
     }
 
+    /// A mode that is right is not set again, and one that cannot be set is no error.
     #[test]
-    fn a_mode_that_is_as_wanted_is_not_set_and_one_that_cannot_be_set_is_no_error() {
+    fn right_mode_is_not_set_and_a_refused_mode_is_no_error() {
         let untouched = |_| unreachable!("it is as it should be");
         assert!(set_mode(0o600, 0o600, untouched).unwrap());
         let set = |mode: Permissions| {
@@ -272,8 +274,9 @@ mod tests {
         assert!(set_mode(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
     }
 
+    /// The content of a folder is tried where the folder may be another user's.
     #[test]
-    fn what_lies_in_a_folder_is_tried_where_the_folder_may_be_another_users() {
+    fn folder_contents_are_tried_if_another_user_may_own_it() {
         let check = |set: io::Result<()>, expected| assert_eq!(has_modes(set).ok(), expected);
         check(Ok(()), Some(true));
         for (refused, expected) in [
@@ -302,8 +305,9 @@ mod tests {
         assert_eq!([mode(dir), mode(file)], before);
     }
 
+    /// Rights of other users are taken away, and what the owner may not do stays so.
     #[test]
-    fn what_was_open_to_others_is_narrowed_and_what_its_owner_may_not_do_stays() {
+    fn open_modes_are_narrowed_and_owner_limits_stay() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         for (before, after) in [

@@ -170,8 +170,9 @@ fn places(is_meant: impl Fn(&FoundField) -> bool) -> Vec<String> {
     all_fields().into_iter().filter_map(place).collect()
 }
 
+/// Fields of log lines have none of the names that the writer gives itself.
 #[test]
-fn no_line_has_a_field_under_a_name_of_the_writers_own() {
+fn lines_have_no_field_under_a_reserved_name() {
     let refused = places(|found| RESERVED.contains(&found.name.as_str()));
     assert!(
         refused.is_empty(),
@@ -190,8 +191,9 @@ fn no_line_has_a_field_under_a_name_of_the_writers_own() {
     }
 }
 
+/// Fields of log lines are numbers, or words by `Display`.
 #[test]
-fn no_line_has_the_debug_text_of_a_value() {
+fn lines_have_no_debug_text_of_a_value() {
     let refused = places(|found| found.is_debug);
     assert!(
         refused.is_empty(),

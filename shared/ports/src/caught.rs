@@ -33,7 +33,7 @@ pub fn catch_expected_panic<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn An
     catch_unwind(AssertUnwindSafe(work))
 }
 
-/// Whether a panic of this thread is caught by [`catching`]. For the panic hook.
+/// Whether a panic of this thread is caught by [`catch_expected_panic`]. For the panic hook.
 pub fn is_caught() -> bool {
     CATCHING.get() > 0
 }

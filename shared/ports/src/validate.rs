@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_range_has_a_byte_or_more() {
         let check = |asked: Range<u64>, expected| {
-            assert_eq!(byte_range(&asked).is_ok(), expected, "{asked:?}")
+            assert_eq!(byte_range(&asked).is_ok(), expected, "{asked:?}");
         };
         check(0..1, true);
         check(u64::MAX - 1..u64::MAX, true);

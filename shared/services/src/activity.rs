@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_could_not_be_noted_is_noted_with_the_next_thing_that_happens() {
+    async fn failed_note_is_made_up_by_the_next_activity() {
         let activity = ActivityNotes::default();
         let store = MemoryStore::default();
         let broken = Faulty::new(

@@ -211,7 +211,7 @@ impl<S: ObjectStore, C: Clock> ArrivalTracker<S, C> {
         Ok(self.write_unsure().await? || is_changed_before)
     }
 
-    /// Changes the book, and answers what it is then. `change` is called again where others wrote.
+    /// Changes the book, and answers what it is then. `change_book` is called again where others wrote.
     pub async fn change_book(
         &self,
         mut change: impl FnMut(&mut HealthBook),

@@ -18,7 +18,7 @@ use posthaste_ports::{Clock, ETag, ObjectStore, OutgoingMessage, PortError, Stor
 use posthaste_ports::{QueueSender, RevalidatedObject};
 
 use crate::send_all::send_all;
-use crate::{ObjectEdit, TopicRegistry, UpdateError, get_newer, update};
+use crate::{ObjectEdit, TopicRegistry, UpdateError, get_newer, update_object};
 
 /// The targets that are slow, as one process knows them. Clones share what is known.
 #[derive(Debug)]

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_event_costs_a_read_and_several_cost_a_list() {
+    async fn single_event_costs_a_read_and_several_cost_a_list() {
         check(&[], &[], [0, 0]).await;
         check(&["a"], &["a"], [1, 0]).await;
         check(&["c"], &[], [1, 0]).await;

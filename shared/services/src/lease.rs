@@ -188,8 +188,9 @@ mod tests {
             .unwrap()
     }
 
+    /// A lease keeps others out until it is given back, and carries the checkpoint.
     #[tokio::test]
-    async fn a_lease_keeps_others_out_until_it_is_given_back_and_carries_the_checkpoint() {
+    async fn lease_excludes_others_until_given_back_and_keeps_checkpoint() {
         let store = MemoryStore::default();
         let clock = ManualClock::new(START);
         let lease = take(&store, &clock, 1).await.unwrap();
@@ -206,8 +207,9 @@ mod tests {
         );
     }
 
+    /// A lease lapses after its holder died, and one that ends too late counts as lapsed.
     #[tokio::test]
-    async fn a_lease_whose_holder_died_lapses_and_one_from_the_future_has_lapsed() {
+    async fn lease_of_a_dead_holder_or_the_future_has_lapsed() {
         for is_set_back in [false, true] {
             let store = MemoryStore::default();
             let clock = ManualClock::new(START);
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_runs_that_found_a_lease_one_takes_it() {
+    async fn found_lease_is_taken_by_one_of_two_runs() {
         let store = MemoryStore::default();
         let clock = ManualClock::new(START);
         let [first, second] = [(); 2].map(|()| OBJECT.find::<WakeCheckpoint>(&store));

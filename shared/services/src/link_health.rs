@@ -329,10 +329,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let known = self.known_shard(index);
         match get_newer(&self.store, &key, known.etag.as_ref()).await? {
             RevalidatedObject::Unchanged => {
-                self.remember_shard(index, known.times, known.shard, known.etag)
+                self.remember_shard(index, known.times, known.shard, known.etag);
             }
             RevalidatedObject::Missing => {
-                self.remember_shard(index, known.times, Arc::default(), None)
+                self.remember_shard(index, known.times, Arc::default(), None);
             }
             RevalidatedObject::Changed(object) => {
                 let shard = match LinkShard::parse(&object.bytes) {

@@ -295,7 +295,7 @@ mod tests {
 
     /// The claim of a former version has no marker when it is written.
     #[tokio::test]
-    async fn claim_of_another_that_was_not_written_is_begun_with_its_marker() {
+    async fn unwritten_claim_of_another_is_begun_with_its_marker() {
         let store = MemoryStore::default();
         let clock = SetClock::default();
         let first = asked("a", &clock);

@@ -295,8 +295,9 @@ mod tests {
         .await;
     }
 
+    /// A report of failed events counts only where it is allowed and the response is a success.
     #[tokio::test]
-    async fn a_report_counts_only_where_it_is_allowed_and_the_answer_is_a_success() {
+    async fn failure_report_counts_only_if_allowed_and_in_a_success() {
         const REPORT: &str = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
         let check = async |allowed: bool, answer: fn() -> EndpointResult, expected| {
             let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": allowed });

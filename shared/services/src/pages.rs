@@ -22,7 +22,7 @@ pub fn list_pages<'a, S: ObjectStore>(
     })
 }
 
-/// The objects of [`pages`], one by one.
+/// The objects of [`list_pages`], one by one.
 pub fn list_objects<'a, S: ObjectStore>(
     store: &'a S,
     prefix: &'a str,

@@ -217,8 +217,9 @@ mod tests {
         assert!(resolved.places.is_empty());
     }
 
+    /// A damaged list counts as empty and is written anew, and one of a newer version stays.
     #[tokio::test]
-    async fn a_damaged_list_is_none_and_is_written_anew_and_one_of_a_newer_version_stays() {
+    async fn damaged_list_is_replaced_and_a_newer_version_stays() {
         let store = with_letters();
         store.write(&layout::resolved_letters_key(KEY), "{");
         assert!(resolved(&store).await.is_empty());

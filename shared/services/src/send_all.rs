@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_befalls_a_batch_is_told_of_each_of_its_messages_and_of_no_other() {
+    async fn batch_error_is_the_result_of_its_messages_alone() {
         let fault = CallFault::Before(ErrorKind::Throttled {
             retry_after: Some(Duration::from_secs(1)),
         });
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_sent_is_received_whole() {
+    async fn sent_messages_are_all_received() {
         let queue = MemoryQueue::default();
         send_all(&queue, vec![message("x"); 25]).await;
         let all = ReceiveRequest {

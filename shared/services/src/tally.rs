@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_minute_has_the_count_since_the_last() {
+    fn log_line_a_minute_has_the_count_since_the_last() {
         let tally = LogTally::default();
         let check = |seconds, count, expected| {
             assert_eq!(

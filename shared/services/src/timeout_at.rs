@@ -129,8 +129,9 @@ mod tests {
         }
     }
 
+    /// Work that waits for nothing ends even past the deadline, and stopped work does not.
     #[test]
-    fn past_the_deadline_work_that_waits_for_nothing_ends_and_stopped_work_does_not() {
+    fn ready_work_past_the_deadline_ends_unless_stopped() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         clock.advance(SECOND);
         assert_eq!(

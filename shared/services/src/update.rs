@@ -74,7 +74,7 @@ pub async fn update_object<S: ObjectStore, T, E>(
     update_object_with(store, key, |found| ready(edit(found))).await
 }
 
-/// Changes an object like [`update`] that is most likely not there yet: it is written without being
+/// Changes an object like [`update_object`] that is most likely not there yet: it is written without being
 /// read first, one request instead of two. If it is there after all, the edit decides again with
 /// what it holds.
 pub async fn create_or_update<S: ObjectStore, T, E>(
@@ -97,7 +97,7 @@ pub async fn create_or_update<S: ObjectStore, T, E>(
     update_object(store, key, edit).await
 }
 
-/// Changes an object like [`update`], with an edit that waits for something.
+/// Changes an object like [`update_object`], with an edit that waits for something.
 pub async fn update_object_with<
     S: ObjectStore,
     T,
@@ -147,7 +147,7 @@ mod tests {
         })
     }
 
-    /// Adds one, up to three. It has the shape that `update` asks for.
+    /// Adds one, up to three. It has the shape that `update_object` asks for.
     #[expect(
         clippy::needless_pass_by_value,
         clippy::unnecessary_wraps,
@@ -192,8 +192,9 @@ mod tests {
         );
     }
 
+    /// An object is created without a read, and read only if it is there already.
     #[tokio::test]
-    async fn an_object_is_made_without_a_look_and_looked_at_only_if_it_is_there() {
+    async fn create_or_update_reads_only_an_object_that_is_there() {
         let calls = RecordedCalls::default();
         let store = MemoryStore::default();
         let recorded = Recorded::new(store.clone(), "state", &calls);

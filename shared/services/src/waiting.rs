@@ -24,7 +24,7 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
 
 use self::numbers::WaitingNumbers;
-use crate::pages;
+use crate::list_pages;
 
 /// Longest time for listing parked and held objects. A list that begins just before its end still
 /// ends before a request's time limit.
@@ -53,7 +53,7 @@ pub struct WaitingEvents<'a, Q, S, C> {
 /// What waits of all subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllWaiting {
-    /// What waits of each subscription that has anything, by [`group`]: `topic.subscription` in
+    /// What waits of each subscription that has anything, by [`message_group_id`]: `topic.subscription` in
     /// lower case.
     pub by_group: BTreeMap<String, WaitingCount>,
     /// What is known of a subscription that has nothing.

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_signals_every_nine_minutes_however_much_work_it_makes() {
+    async fn worker_signals_every_nine_minutes_at_most() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let store = MemoryStore::default();
         let signaller = WakeSignaller::new(Arc::new(store.clone()), clock.clone());

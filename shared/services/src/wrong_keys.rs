@@ -107,8 +107,9 @@ mod tests {
         }
     }
 
+    /// A door without places to wait answers a wrong key at once, as on Lambda, where waits cost.
     #[tokio::test]
-    async fn no_answer_waits_where_waiting_is_paid_for() {
+    async fn wrong_key_is_answered_at_once_without_places_to_wait() {
         let keys = WrongKeys::default();
         let clock = ManualClock::new(Timestamp::EPOCH);
         let answer = keys.refuse("publish", &clock).now_or_never();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_bytes_are_given_out_twice() {
+    fn random_bytes_are_given_out_once() {
         let drawn: BTreeSet<_> = (0..10_000).map(|_| SystemEntropy.uuid()).collect();
         assert_eq!(drawn.len(), 10_000);
     }

@@ -160,8 +160,9 @@ mod tests {
         check(&files, Some(64 * 1024), Some((750 * 1024, 1000 * 1024)));
     }
 
+    /// Memory is that of the tightest control group, where one is limited below the machine.
     #[test]
-    fn the_tightest_limit_of_the_control_groups_takes_the_machines_place() {
+    fn tightest_control_group_limit_replaces_the_machine_total() {
         let files = [
             ("proc/meminfo", MEMINFO),
             ("proc/self/cgroup", "1:name=systemd:/\n0::/pod/app\n"),
@@ -187,8 +188,9 @@ mod tests {
         check(&files, None, Some((750 * 1024, 1000 * 1024)));
     }
 
+    /// Memory is unknown where the kernel's files are missing or cannot be read.
     #[test]
-    fn what_cannot_be_read_is_unknown() {
+    fn unreadable_memory_is_unknown() {
         check(&[], None, None);
         check(
             &[

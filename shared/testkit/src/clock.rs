@@ -194,8 +194,9 @@ mod tests {
         seen
     }
 
+    /// Sleepers wake in the order of their due time, and then of falling asleep.
     #[tokio::test]
-    async fn sleepers_wake_in_order_of_due_time_and_then_of_falling_asleep() {
+    async fn sleepers_wake_by_due_time_then_by_start() {
         let clock = ManualClock::new(START);
         let seen = woken(&clock, &[30, 10, 20, 10, 0], &[0, 9, 1, 20]).await;
         assert_eq!(seen, [vec![4], vec![], vec![1, 3], vec![2, 0]]);

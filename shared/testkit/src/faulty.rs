@@ -350,8 +350,9 @@ mod tests {
         (kinds.map_err(|e| e.kind), bodies(&queue).await)
     }
 
+    /// Faults before the effect leave nothing of it, and faults after it leave all.
     #[tokio::test]
-    async fn a_fault_before_the_effect_leaves_nothing_and_one_after_it_leaves_all() {
+    async fn fault_before_the_effect_leaves_none_and_after_it_all() {
         assert_eq!(
             sent(CallFault::Before(ErrorKind::TimedOut)).await,
             (Err(ErrorKind::TimedOut), vec![])
@@ -400,8 +401,9 @@ mod tests {
         );
     }
 
+    /// Plans count effects over several ports, and every effect can be hit.
     #[tokio::test]
-    async fn one_plan_counts_over_several_ports_and_every_effect_can_be_hit() {
+    async fn plan_counts_over_several_ports_and_hits_every_effect() {
         let mut hit = Vec::new();
         at_every_effect(async |plan, place| {
             let queue = Faulty::new(MemoryQueue::default(), "queue", plan);
@@ -425,8 +427,9 @@ mod tests {
         assert_eq!(hit, [expected, expected].concat());
     }
 
+    /// Plans fail one of the calls that are meant, and none while they are off.
     #[tokio::test]
-    async fn of_the_calls_that_are_meant_one_fails_and_none_while_the_plan_is_off() {
+    async fn plan_fails_one_selected_call_and_none_while_off() {
         let is_get = |effect: PortEffect<'_>| effect.operation == PortOperation::Get;
         let plan = FaultPlan::nth_of(1, CallFault::Before(ErrorKind::Other), is_get);
         let store = Faulty::new(MemoryStore::default(), "state", &plan);

@@ -35,7 +35,7 @@ pub enum PortOperation {
     ChangeVisibility,
     /// [`QueueReceiver::counts`], and the counts by group.
     Counts,
-    /// [`QueueReceiver::waiting`].
+    /// [`QueueReceiver::waiting_counts`].
     Waiting,
     /// [`ObjectStore::get`].
     Get,

@@ -109,8 +109,8 @@ struct NodeVisitor;
 
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
-        $(fn $visit<E>(self, value: $type) -> Result<Node, E> {
-            Ok(Node::Scalar(Some(value.into())))
+        $(fn $visit<E>(self, value: $type) -> Result<YamlNode, E> {
+            Ok(YamlNode::Scalar(Some(value.into())))
         })*
     };
 }

@@ -51,7 +51,7 @@ pub fn read_checked<T: DeserializeOwned>(
     read_part(text, &WrittenValue::clone, check).map(|(value, _)| value)
 }
 
-/// Reads a text of which `complete` makes a whole, as [`read`] does, and returns what was written
+/// Reads a text of which `complete` makes a whole, as [`read_checked`] does, and returns what was written
 /// too. This is the only way in for YAML.
 ///
 /// # Errors
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_names_a_library_or_a_type() {
+    fn messages_name_neither_a_library_nor_a_type() {
         const BROKEN: [&str; 22] = [
             "topics: {}\n---\ntopics: {}\n",
             "~: 1",

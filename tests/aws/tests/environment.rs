@@ -134,7 +134,7 @@ fn text(value: &Value) -> String {
 }
 
 #[test]
-fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
+fn function_gets_exactly_the_variables_that_it_reads() {
     let given = given(&template());
     assert_eq!(given.len(), 7);
     for Function {
@@ -149,8 +149,9 @@ fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
     }
 }
 
+/// Each function accepts whatever the template lets an operator choose.
 #[test]
-fn each_function_accepts_whatever_the_template_lets_an_operator_choose() {
+fn function_accepts_every_choice_of_the_template() {
     let template = template();
     let given = given(&template);
     let parameters = &template["Parameters"];

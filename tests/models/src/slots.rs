@@ -2,7 +2,7 @@
 //! back what it has no use for, at the same time if it comes to that.
 //!
 //! From `functions/deliver/src/slots.rs` and `functions/deliver/src/slots/limiter.rs`. What is granted
-//! and written is the code's own: `core::attempt::{Concurrency, SlotState, SlotLease}`. Time is in
+//! and written is the code's own: `core::attempt::{SlotLimit, SlotState, SlotLease}`. Time is in
 //! ticks of five seconds. A write that was not answered may still be stored later.
 
 use std::hash::{Hash, Hasher};
@@ -291,7 +291,7 @@ impl Slots {
         }
     }
 
-    /// `Limiter::claim`.
+    /// `SubscriptionSlots::claim_slots`.
     fn claims(
         &self,
         state: &mut State,
@@ -326,7 +326,7 @@ impl Slots {
         }
     }
 
-    /// `Limiter::shrink`.
+    /// `SubscriptionSlots::shrink_lease`.
     fn shrinks(
         &self,
         state: &mut State,
@@ -357,7 +357,7 @@ impl Slots {
         })
     }
 
-    /// `Limiter::leased` and `Limiter::gave_back`.
+    /// `SubscriptionSlots::note_lease` and `SubscriptionSlots::note_given_back`.
     fn written(&self, state: &mut State, of: usize, pending: &Pending) {
         let kept = u32::from(state.workers[of].taken);
         let worker = &mut state.workers[of];
@@ -382,7 +382,7 @@ impl Slots {
         worker.waiting == 0 && (worker.slots() > u32::from(worker.taken) || worker.is_behind)
     }
 
-    /// Whether a request may be opened: `Slot::open`.
+    /// Whether a request may be opened: `TakenSlot::open_request`.
     fn may_open(&self, state: &State, of: usize) -> bool {
         let worker = &state.workers[of];
         let begun = worker.begun(state.now);

@@ -2,7 +2,7 @@
 //! when it is deleted, and taken over by the stack that adopts what the former one left.
 //!
 //! From `infra/lambda/src/ownership.rs` and `shared/services/src/ownership.rs`. The rule is the
-//! code's own, `core::model::StateOwner::claim`. Time is in minutes.
+//! code's own, `core::model::StateOwner::claim_state`. Time is in minutes.
 
 use posthaste_core::model::{
     OwnershipClaim, STATE_OWNER_LIVES, STATE_OWNER_RENEWED, StateOwner, Timestamp,

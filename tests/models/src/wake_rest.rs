@@ -2,7 +2,7 @@
 //! looks once a minute unless it may rest.
 //!
 //! From `functions/wake/src/lib.rs` (`run_within`, `may_rest`), `shared/services/src/wake_signal.rs`
-//! and `functions/deliver` (held deliveries, which are written after `WakeSignaller::signal`). The
+//! and `functions/deliver` (held deliveries, which are written after `WakeSignaller::signal_if_due`). The
 //! rules are those of the code itself: `core::release::rest` and `core::stored::WakeSignal`. Time is
 //! in minutes.
 

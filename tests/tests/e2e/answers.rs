@@ -204,7 +204,7 @@ fn gone_disables_the_subscription_and_ends_what_waits() {
 }
 
 #[test]
-fn writing_a_disabled_subscription_with_another_url_makes_it_active() {
+fn disabled_subscription_with_another_url_becomes_active() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

@@ -103,7 +103,7 @@ fn malformed_cloud_events_are_refused_by_member() {
 }
 
 #[test]
-fn one_bad_event_refuses_its_whole_batch() {
+fn bad_event_refuses_its_whole_batch() {
     let world = world("CloudEvents");
     let mut events: Vec<Value> = (0..10).map(|n| cloud_event(&format!("b{n}"))).collect();
     events[6]["type"] = json!(null);
@@ -138,7 +138,7 @@ fn malformed_event_grid_events_are_refused_by_member() {
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
+fn body_that_is_not_json_is_refused() {
     let world = world("CloudEvents");
     let bodies: [&[u8]; 9] = [
         b"",

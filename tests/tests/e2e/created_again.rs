@@ -59,12 +59,14 @@ fn check(path: &str) {
     );
 }
 
+/// A subscription created again gets nothing that waited for the old one.
 #[test]
-fn a_subscription_created_again_gets_nothing_that_waited_for_the_old_one() {
+fn recreated_subscription_gets_nothing_of_the_old_one() {
     check("/topics/orders/subscriptions/billing");
 }
 
+/// A subscription of a topic created again gets nothing that waited for the old one.
 #[test]
-fn a_subscription_of_a_topic_created_again_gets_nothing_that_waited_for_the_old_one() {
+fn subscription_of_a_recreated_topic_gets_nothing_old() {
     check("/topics/orders");
 }

@@ -122,7 +122,7 @@ fn silent_connections_keep_nobody_out() {
 }
 
 #[test]
-fn silent_connections_keep_nobody_out_where_open_files_run_out_first() {
+fn silent_connections_keep_nobody_out_when_open_files_run_out() {
     let home = Home::new();
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
@@ -152,8 +152,9 @@ fn silent_connections_keep_nobody_out_where_open_files_run_out_first() {
     drop(sockets);
 }
 
+/// Silent connections of one address are bounded, and end within seconds.
 #[test]
-fn silent_connections_of_one_address_are_bounded_and_end_within_seconds() {
+fn silent_connections_of_one_address_are_bounded_and_end() {
     let home = Home::new();
     let server = Server::start(home.path(), &["--trusted-proxies", "127.9.3.0/24"]);
     let proxies = silent(&server, from(3).take(1), 200);
@@ -180,7 +181,7 @@ fn silent_connections_of_one_address_are_bounded_and_end_within_seconds() {
 }
 
 #[test]
-fn operators_are_answered_while_every_place_for_requests_is_taken() {
+fn operators_are_answered_while_all_request_places_are_taken() {
     let home = Home::new();
     let server = Server::start(home.path(), &["--connections-max", "3"]);
     let topic = server.api().create_topic("orders", &json!({}));

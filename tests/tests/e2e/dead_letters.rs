@@ -10,7 +10,7 @@ use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
 #[test]
-fn the_api_and_the_command_line_list_and_show_what_lies_in_the_file() {
+fn api_and_command_line_list_and_show_the_file_of_letters() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -161,7 +161,7 @@ fn deleting_a_topic_ends_what_waits_for_its_subscriptions() {
 }
 
 #[test]
-fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
+fn late_answer_to_the_last_attempt_prevents_a_dead_letter() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

@@ -54,7 +54,7 @@ fn pairs(records: &Value, members: [&str; 2]) -> Vec<Value> {
 }
 
 #[test]
-fn what_became_of_events_is_shown_and_listed() {
+fn event_history_is_shown_and_listed() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

@@ -18,7 +18,7 @@ fn expiring(id: &str, in_ms: i64) -> Value {
 }
 
 #[test]
-fn an_event_that_has_expired_is_a_dead_letter_without_an_attempt() {
+fn expired_event_is_a_dead_letter_without_an_attempt() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -69,7 +69,7 @@ fn an_event_that_expires_later_is_delivered() {
 }
 
 #[test]
-fn one_expired_event_of_a_batch_takes_no_other_with_it() {
+fn expired_event_of_a_batch_takes_no_other_with_it() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -88,8 +88,9 @@ fn one_expired_event_of_a_batch_takes_no_other_with_it() {
     assert_eq!(requests[0].ids(), ["1", "2"]);
 }
 
+/// Expired events are dropped and counted where the subscription says so.
 #[test]
-fn expired_events_are_dropped_and_counted_where_the_subscription_says_so() {
+fn expired_events_are_dropped_and_counted_if_asked() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

@@ -79,7 +79,7 @@ fn settings_file(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_flood_is_slowed_then_refused_and_nothing_that_was_accepted_is_lost() {
+fn flood_is_slowed_then_refused_and_loses_nothing_accepted() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let beside = tempfile::tempdir().unwrap();

@@ -53,8 +53,9 @@ fn backlog(server: &Server) -> (u64, String) {
     of.unwrap_or_default()
 }
 
+/// Letters that a full disk refuses are a backlog until it has room.
 #[test]
-fn letters_that_a_full_disk_refuses_are_a_backlog_until_it_has_room() {
+fn letters_refused_by_a_full_disk_wait_until_it_has_room() {
     let home = Home::new();
     let settings = Home::new();
     let endpoint = Endpoint::start();

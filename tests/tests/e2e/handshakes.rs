@@ -58,8 +58,9 @@ fn state(server: &Server) -> Value {
     server.api().show(PATH)["status"]["state"].clone()
 }
 
+/// An endpoint that consents to OPTIONS gets events no faster than it allowed.
 #[test]
-fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() {
+fn endpoint_that_consents_gets_events_at_its_allowed_rate() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = serve(&home);

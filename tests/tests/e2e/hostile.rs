@@ -28,28 +28,28 @@ fn dead_letter_after(answer: Answer) -> Value {
 }
 
 #[test]
-fn one_that_never_answers_has_timed_out() {
+fn endpoint_that_never_answers_has_timed_out() {
     let letter = dead_letter_after(Answer::Never);
     assert_eq!(letter["lastdeliveryoutcome"], "TimedOut");
     assert_eq!(letter.get("lasthttpstatuscode"), None);
 }
 
 #[test]
-fn one_that_closes_without_a_word_is_a_broken_connection() {
+fn endpoint_that_closes_without_a_word_is_a_broken_connection() {
     let letter = dead_letter_after(Answer::Close);
     assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
     assert_eq!(letter.get("lasthttpstatuscode"), None);
 }
 
 #[test]
-fn one_that_closes_in_the_head_counts_by_its_status() {
+fn endpoint_that_closes_in_the_head_counts_by_its_status() {
     let letter = dead_letter_after(Answer::CloseInHead);
     assert_eq!(letter["lastdeliveryoutcome"], "GenericError");
     assert_eq!(letter["lasthttpstatuscode"], 500);
 }
 
 #[test]
-fn one_that_does_not_speak_http_is_a_broken_connection() {
+fn endpoint_that_does_not_speak_http_is_a_broken_connection() {
     assert_eq!(
         dead_letter_after(Answer::Garbage)["lastdeliveryoutcome"],
         "SocketError"
@@ -57,7 +57,7 @@ fn one_that_does_not_speak_http_is_a_broken_connection() {
 }
 
 #[test]
-fn one_that_floods_interim_answers_is_a_broken_connection() {
+fn endpoint_that_floods_interim_answers_is_a_broken_connection() {
     let letter = dead_letter_after(Answer::InterimForEver);
     assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
     assert_eq!(letter.get("lasthttpstatuscode"), None);
@@ -276,7 +276,7 @@ fn a_port_where_nobody_listens_is_a_broken_connection() {
 }
 
 #[test]
-fn one_that_recovers_from_all_of_it_gets_its_event() {
+fn endpoint_that_recovers_from_all_of_it_gets_its_event() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

@@ -208,7 +208,7 @@ fn endpoint_that_refuses_ten_events_is_stopped_until_forced() {
 }
 
 #[test]
-fn what_is_paused_is_not_forced_but_resumed() {
+fn paused_subscription_is_not_forced_but_resumed() {
     let home = Home::new();
     let server = serve(&home);
     server
@@ -240,8 +240,9 @@ fn settings_that_break_a_rule_end_the_start_by_line_and_name() {
     );
 }
 
+/// A path that hangs leaves room for a newcomer on its host and port.
 #[test]
-fn a_path_that_hangs_leaves_room_for_a_newcomer_on_its_host_and_port() {
+fn hanging_path_leaves_room_for_a_newcomer_on_its_link() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();

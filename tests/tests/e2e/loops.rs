@@ -33,8 +33,9 @@ fn put_subscription(server: &Server, name: &str, settings: &Value) -> Answer {
     )
 }
 
+/// An endpoint that is the server's own publish URL is refused, and the member is named.
 #[test]
-fn an_endpoint_that_is_the_server_s_own_publish_url_is_refused_by_member() {
+fn endpoint_at_the_own_publish_url_is_refused_by_member() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = Server::start(
@@ -105,7 +106,7 @@ fn apply_names_the_member_that_is_the_own_publish_url() {
 
 /// Neither server can know that the other one publishes to it.
 #[test]
-fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
+fn two_servers_in_a_loop_stop_after_eight_deliveries() {
     loop_ends(&[], "posthaste-hops");
 }
 

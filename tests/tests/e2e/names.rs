@@ -52,7 +52,7 @@ fn an_event_goes_where_the_name_server_says() {
 /// The retry comes after five minutes, whatever the subscription's own waits: the simulation has
 /// it, on a manual clock. Here the one attempt is the last.
 #[test]
-fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
+fn event_to_an_unknown_name_is_a_dead_letter_that_says_so() {
     let home = Home::new();
     let names = NameServer::start();
     let server = serve(&home, &names);

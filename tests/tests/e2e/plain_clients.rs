@@ -171,8 +171,9 @@ impl World {
     }
 }
 
+/// A refusal reaches a client that sends its body first, and the connection is kept.
 #[test]
-fn a_refusal_reaches_a_client_that_sends_its_whole_body_first_and_the_connection_is_kept() {
+fn refusal_reaches_a_client_that_sends_all_and_keeps_connection() {
     let world = world();
     let body = vec![b' '; LARGE_BYTES];
     for (request, headers, status) in world.refused() {
@@ -202,8 +203,9 @@ fn a_refusal_reaches_a_client_that_sends_its_whole_body_first_and_the_connection
     }
 }
 
+/// A refusal of a body without a length says that the connection closes.
 #[test]
-fn a_refusal_of_a_body_without_a_length_says_that_the_connection_closes() {
+fn refusal_of_a_body_without_a_length_closes_the_connection() {
     let world = world();
     let chunk = [b"100000\r\n".as_slice(), &vec![b' '; 0x0010_0000], b"\r\n"].concat();
     for (request, headers, status) in world.refused() {
@@ -223,8 +225,9 @@ fn a_refusal_of_a_body_without_a_length_says_that_the_connection_closes() {
     }
 }
 
+/// A body that is not worth reading is refused at once, with the connection said to close.
 #[test]
-fn a_body_that_is_not_worth_reading_is_refused_at_once_and_said_to_close() {
+fn body_not_worth_reading_is_refused_at_once_and_closes() {
     let world = world();
     for (request, headers, status) in world.refused() {
         let mut client = Plain::connect(&world.server);
@@ -241,8 +244,9 @@ fn a_body_that_is_not_worth_reading_is_refused_at_once_and_said_to_close() {
     }
 }
 
+/// A client that asks before it sends is not asked to send a body that is refused.
 #[test]
-fn a_client_that_asks_before_it_sends_is_not_asked_to_send_what_is_refused() {
+fn client_that_asks_first_is_not_told_to_send_refused_bodies() {
     let world = world();
     for (request, headers, status) in world.refused() {
         let mut client = Plain::connect(&world.server);

@@ -102,8 +102,9 @@ fn wait_for_log(server: &Server, id: u32) {
     });
 }
 
+/// A disk that fills up refuses producers before it is full and loses nothing.
 #[test]
-fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() {
+fn filling_disk_refuses_producers_in_time_and_loses_nothing() {
     let home = Home::new();
     let settings_folder = Home::new();
     let endpoint = Endpoint::start();
@@ -159,8 +160,9 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
     server.stop();
 }
 
+/// A disk too small for its formula is refused with the rule and what to set.
 #[test]
-fn a_disk_too_small_for_its_formula_is_refused_with_the_rule_and_what_to_set() {
+fn disk_too_small_for_its_formula_is_refused_with_the_remedy() {
     let home = Home::new();
     let settings_folder = Home::new();
     let _disk = SmallDisk::mount(home.path(), 64 * MIB);
@@ -236,7 +238,7 @@ fn disk_that_tells_no_size_is_served_from_and_never_full() {
 }
 
 #[test]
-fn a_file_of_settings_that_is_refused_is_named_before_anything_is_opened() {
+fn refused_settings_file_is_named_before_anything_is_opened() {
     let home = Home::new();
     let settings = home.path().join("pressure.yaml");
     let data = home.path().join("data");

@@ -10,8 +10,9 @@ use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
+/// A dead letter is replayed after its endpoint was mended, also over a restart.
 #[test]
-fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart() {
+fn dead_letter_is_replayed_after_a_mend_and_a_restart() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -73,7 +74,7 @@ const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\
     \"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
 
 #[test]
-fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
+fn awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -131,7 +132,7 @@ fn a_replay_says_what_became_of_its_events() {
 }
 
 #[test]
-fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
+fn awaited_replay_ends_when_its_events_are_delivered() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -196,7 +197,7 @@ fn events_that_were_delivered_are_replayed_from_the_log() {
 }
 
 #[test]
-fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
+fn event_delivered_again_is_resolved_and_deleted_by_hand() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -246,8 +247,9 @@ fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
     );
 }
 
+/// A replay is cancelled before it begins, and wrong names are told.
 #[test]
-fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
+fn replay_is_cancelled_before_its_begin_and_bad_names_told() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -288,7 +290,7 @@ fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
 
 /// Clients repeat requests, and two operators press the same button.
 #[test]
-fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
+fn replay_asked_for_three_times_at_once_sends_each_letter_once() {
     const LETTERS: usize = 30;
     let home = Home::new();
     let beside = Home::new();

@@ -18,7 +18,7 @@ fn waits(requests: &[Received]) -> Vec<Duration> {
 }
 
 #[test]
-fn twice_unavailable_and_then_well_is_delivered_at_the_third_attempt() {
+fn event_after_two_503_is_delivered_at_the_third_attempt() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
@@ -227,8 +227,9 @@ fn attempt_line(server: &Server, message: &str, event: &str) -> Value {
     })
 }
 
+/// The log says as data what the endpoint answered and what comes next.
 #[test]
-fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
+fn log_says_as_data_the_answer_and_the_next_step() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = Server::start(
@@ -279,8 +280,9 @@ fn the_log_says_as_data_what_the_endpoint_answered_and_what_comes_next() {
     assert!(last.contains(r#""verdict":"dead letter""#), "{last}");
 }
 
+/// An event judged by the answer to others has a log line without a webhook id.
 #[test]
-fn an_event_judged_by_the_answer_to_others_has_a_line_without_a_webhook_id() {
+fn event_judged_by_others_is_logged_without_a_webhook_id() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = Server::start(home.path(), &[]);

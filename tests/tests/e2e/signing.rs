@@ -148,7 +148,7 @@ fn a_binary_event_is_signed_over_its_body() {
 }
 
 #[test]
-fn no_secret_is_ever_logged() {
+fn secrets_are_never_logged() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = posthaste_tests::server::Server::start(home.path(), &["--log-filter", "trace"]);

@@ -121,7 +121,7 @@ fn guesses_are_counted_logged_and_slowed_at_every_door() {
 
 /// Whoever has no right key learns nothing of topics and subscriptions.
 #[test]
-fn what_is_there_is_answered_like_what_is_not() {
+fn existing_names_are_answered_like_unknown_ones() {
     let home = Home::new();
     let server = home.serve();
     let settings = json!({ "subscriptions": { "billing": {

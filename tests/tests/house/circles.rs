@@ -67,7 +67,7 @@ fn shown(file: &Path) -> String {
 }
 
 #[test]
-fn no_files_of_a_crate_need_one_another_in_a_circle() {
+fn files_of_a_crate_do_not_need_one_another_in_a_circle() {
     let mut drawings = String::new();
     for first in crate_roots() {
         let arrows = arrows(&Modules::of(&first));

@@ -46,7 +46,7 @@ fn files_that_mention_one_another_are_a_circle() {
 }
 
 #[test]
-fn one_way_is_no_circle() {
+fn single_direction_is_no_circle() {
     let batch = "mod event; fn batch() { crate::run::answer() }";
     let run = "pub fn answer() { let _ = crate::batch::event::EventError; }";
     assert!(circles_of_batch_and_run(batch, run).is_empty());
@@ -95,7 +95,7 @@ fn name_through_two_globs_needs_the_file_that_defines_it() {
 }
 
 #[test]
-fn function_with_the_name_of_its_module_needs_the_file_that_hands_it_on() {
+fn function_named_like_its_module_needs_the_file_handing_it_on() {
     let files = [
         ("lib.rs", "mod batch; mod run;"),
         (

@@ -49,7 +49,7 @@ fn number(id: &str) -> usize {
 }
 
 #[test]
-fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
+fn acknowledged_event_is_delivered_or_a_dead_letter() {
     let seed = Seed::of_this_run();
     let home = Home::new();
     let endpoint = Endpoint::start();

@@ -27,11 +27,11 @@ fn run() {
             let held = Arc::clone(&held);
             let reading = Arc::clone(&reading);
             spawn(async move {
-                let share = budget.hold(bytes).await.expect("a share");
+                let share = budget.hold_bytes(bytes).await.expect("a share");
                 let shares = share.num_permits();
                 let before = held.fetch_add(shares, Ordering::SeqCst);
                 assert!(before + shares <= BYTES as usize, "too many bytes");
-                let read = budget.read(async {
+                let read = budget.read_in_turn(async {
                     assert_eq!(reading.fetch_add(1, Ordering::SeqCst), 0, "two read");
                     yield_now().await;
                     reading.fetch_sub(1, Ordering::SeqCst);
@@ -43,13 +43,13 @@ fn run() {
         })
         .collect();
     let leaving = Arc::clone(&budget);
-    let gives_up = spawn(async move { give_up(leaving.hold(7)).await });
+    let gives_up = spawn(async move { give_up(leaving.hold_bytes(7)).await });
     block_on(async {
         for request in requests {
             request.await.expect("it ends");
         }
         gives_up.await.expect("it ends");
-        let all = budget.hold(BYTES as usize).await.expect("all of it");
+        let all = budget.hold_bytes(BYTES as usize).await.expect("all of it");
         assert_eq!(all.num_permits(), BYTES as usize);
     });
 }

@@ -4,22 +4,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::places::Place;
+use crate::places::SocketPlace;
 
 /// A moment in the order in which a pool's connections became idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+pub(crate) struct IdleOrder(pub(crate) u64);
 
 /// A connection that is open until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     pub(crate) address: IpAddr,
     open: Arc<AtomicUsize>,
-    _place: Place,
+    _place: SocketPlace,
 }
 
-impl Connection {
-    pub(crate) fn open(address: IpAddr, open: &Arc<AtomicUsize>, place: Place) -> Self {
+impl HttpConnection {
+    pub(crate) fn open(address: IpAddr, open: &Arc<AtomicUsize>, place: SocketPlace) -> Self {
         open.fetch_add(1, Ordering::SeqCst);
         Self {
             address,
@@ -37,7 +37,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for HttpConnection {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::SeqCst);
     }

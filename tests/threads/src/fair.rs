@@ -26,7 +26,10 @@ fn run() {
             let limit = Arc::clone(&limit);
             let open = Arc::clone(&open);
             spawn(async move {
-                let slot = limit.enter(&sharer).await.expect("it is never closed");
+                let slot = limit
+                    .wait_for_slot(&sharer)
+                    .await
+                    .expect("it is never closed");
                 assert!(open.fetch_add(1, Ordering::SeqCst) < MAX, "too many");
                 yield_now().await;
                 open.fetch_sub(1, Ordering::SeqCst);
@@ -35,7 +38,7 @@ fn run() {
         })
         .collect();
     let leaving = Arc::clone(&limit);
-    let gives_up = spawn(async move { give_up(leaving.enter(&1)).await });
+    let gives_up = spawn(async move { give_up(leaving.wait_for_slot(&1)).await });
     block_on(async {
         for request in requests {
             request.await.expect("it ends");

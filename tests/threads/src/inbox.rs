@@ -16,7 +16,7 @@ mod failure {
 /// In place of a message that was received too often: nothing here looks into it.
 mod index {
     #[derive(Debug)]
-    pub(crate) struct WornOut;
+    pub(crate) struct WornOutMessage;
 }
 
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use crate::search::Search;
-use code::{Done, Inbox, NewMessage, Work};
+use code::{CommitInbox, CommitWork, CompletedJob, NewMessage};
 
 pub(crate) const SEARCH: Search = Search::new("shared/local/src/embedded/inbox.rs", run);
 
 /// A record of the delivery log, which may wait for other work.
-fn record() -> Work {
+fn record() -> CommitWork {
     let message = NewMessage {
         to: QueueName::Records,
         group: None,
@@ -40,28 +40,28 @@ fn record() -> Work {
         due: Timestamp::from_millis(0),
         body: bytes::Bytes::from_static(b"record"),
     };
-    Work::Messages {
+    CommitWork::Messages {
         messages: vec![message],
         instead_of: None,
         is_withheld: false,
     }
 }
 
-fn delete() -> Work {
-    Work::Delete {
+fn delete() -> CommitWork {
+    CommitWork::Delete {
         key: "topics/a.json".to_owned(),
     }
 }
 
 /// As the commit thread does it: takes work and answers, until the inbox is closed and empty.
 /// Returns the acknowledgements that it was given.
-fn commit(inbox: &Inbox) -> Vec<u64> {
+fn commit(inbox: &CommitInbox) -> Vec<u64> {
     let mut deletes = Vec::new();
     while let Some(batch) = inbox.next() {
         deletes.extend(batch.deletes);
         for job in batch.jobs {
             let (_, answer) = job.into_parts();
-            let done = Done {
+            let done = CompletedJob {
                 number: 0,
                 was_there: false,
             };
@@ -76,7 +76,7 @@ fn commit(inbox: &Inbox) -> Vec<u64> {
 /// Callers that wait for their work, of both kinds, and acknowledge messages. One gives up, and one
 /// comes while the inbox is being closed.
 fn run() {
-    let inbox = Arc::new(Inbox::new());
+    let inbox = Arc::new(CommitInbox::new());
     let committing = Arc::clone(&inbox);
     let thread = thread::spawn(move || commit(&committing));
     let callers: Vec<_> = (0..3)
@@ -84,8 +84,8 @@ fn run() {
             let inbox = Arc::clone(&inbox);
             thread::spawn(move || {
                 let work = if number == 0 { record() } else { delete() };
-                inbox.delete(number);
-                let room = block_on(inbox.room(6));
+                inbox.queue_delete(number);
+                let room = block_on(inbox.reserve_room(6));
                 let answer = inbox.push(work, room);
                 if number == 2 {
                     return drop(answer);

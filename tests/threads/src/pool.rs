@@ -12,10 +12,10 @@ use posthaste_core::model::{Link, Timestamp};
 use posthaste_ports::Clock;
 use shuttle::future::{block_on, spawn, yield_now};
 
-use crate::connection::Connection;
+use crate::connection::HttpConnection;
 use crate::search::Search;
 use crate::settings::ClientSettings;
-use code::Pool;
+use code::ConnectionPool;
 
 pub(crate) const SEARCH: Search = Search::new("shared/http/src/pool.rs", run);
 
@@ -54,21 +54,21 @@ fn link(host: &str) -> Link {
 
 /// One request: with an idle connection, or with a new one. There may be no place for it while another
 /// connection is just being closed.
-async fn request(pool: &Arc<Pool>, host: &str, open: &Arc<AtomicUsize>) {
+async fn request(pool: &Arc<ConnectionPool>, host: &str, open: &Arc<AtomicUsize>) {
     let link = link(host);
-    let connection = if let Some((idle, taken)) = pool.take(&link, &[ADDRESS], NOW) {
+    let connection = if let Some((idle, taken)) = pool.take_idle(&link, &[ADDRESS], NOW) {
         pool.drop_idle_since_before(&link, taken);
         idle
     } else {
-        let Some(place) = pool.place() else {
+        let Some(place) = pool.take_place() else {
             return;
         };
-        Box::new(Connection::open(ADDRESS, open, place))
+        Box::new(HttpConnection::open(ADDRESS, open, place))
     };
     assert!(open.load(Ordering::SeqCst) <= PLACES, "too many are open");
     yield_now().await;
-    pool.put(link, connection, &Still);
-    assert!(pool.idle() <= IDLE_MAX, "too many are idle");
+    pool.put_idle(link, connection, &Still);
+    assert!(pool.idle_count() <= IDLE_MAX, "too many are idle");
 }
 
 /// Three senders to two links, a link that is dropped, and the sweeper.
@@ -79,7 +79,7 @@ fn run() {
         idle_kept: Duration::from_secs(50),
         connections_max: PLACES,
     };
-    let pool = Arc::new(Pool::new(&settings));
+    let pool = Arc::new(ConnectionPool::new(&settings));
     let open = Arc::new(AtomicUsize::new(0));
     let senders: Vec<_> = [["a", "b"], ["b", "a"], ["a", "a"]]
         .into_iter()
@@ -103,8 +103,8 @@ fn run() {
     });
     // What the pool counts is what is open, and all places come back.
     let idle = open.load(Ordering::SeqCst);
-    assert_eq!((pool.idle(), pool.trim()), (idle, idle));
+    assert_eq!((pool.idle_count(), pool.trim()), (idle, idle));
     assert_eq!(open.load(Ordering::SeqCst), 0);
-    let all: Vec<_> = (0..=PLACES).map_while(|_| pool.place()).collect();
+    let all: Vec<_> = (0..=PLACES).map_while(|_| pool.take_place()).collect();
     assert_eq!(all.len(), PLACES);
 }

@@ -38,7 +38,7 @@ fn room_for_payloads_comes_back_in_every_order() {
 }
 
 #[test]
-fn one_request_is_under_way_in_every_order() {
+fn single_request_is_under_way_in_every_order() {
     search("single_flight.rs");
 }
 

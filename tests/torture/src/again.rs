@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_that_nobody_saw_may_have_been_copied_since_the_publication() {
+    fn unseen_attempts_may_have_been_copied_since_the_publication() {
         let twice = [arrival(60, 200, 3), arrival(63, 200, 3)];
         let told = |from| reason_of(&twice, Trouble::Kill, from);
         assert_eq!(told(20).as_deref(), Some("kill -9, while it waited"));

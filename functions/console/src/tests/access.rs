@@ -119,8 +119,9 @@ async fn more_than_eight_wrong_keys_at_once_are_refused_at_once() {
     assert_eq!(right.status, 303, "the right key waits for nobody");
 }
 
+/// Sign-ins that come too late, or without the cookie of their page, show the page again.
 #[tokio::test]
-async fn a_sign_in_that_comes_too_late_or_without_its_cookie_is_asked_for_again() {
+async fn late_or_cookieless_sign_in_is_asked_for_again() {
     let world = World::new();
     let late = world.get("/console/sign-in?next=%2Fconsole%2Flinks").await;
     world.clock.advance(Duration::from_hours(1));
@@ -153,7 +154,7 @@ async fn a_sign_in_that_comes_too_late_or_without_its_cookie_is_asked_for_again(
 }
 
 #[tokio::test]
-async fn who_is_signed_in_needs_no_second_sign_in() {
+async fn signed_in_visitor_needs_no_second_sign_in() {
     let world = World::new();
     let second_tab = world.get("/console/sign-in").await;
     world.sign_in_well().await;
@@ -166,8 +167,9 @@ async fn who_is_signed_in_needs_no_second_sign_in() {
     assert_eq!((shown.status, shown.location()), (303, "/console/topics"));
 }
 
+/// Forms larger than any page sends, in bytes or in fields, are refused while they are read.
 #[tokio::test]
-async fn a_form_that_is_too_large_to_be_of_a_page_is_refused_before_it_is_kept() {
+async fn too_large_form_is_refused_before_it_is_kept() {
     let world = World::new();
     let page = world.get("/console/sign-in").await;
     let large = "x".repeat(9 * 1024);
@@ -267,8 +269,9 @@ async fn a_page_that_takes_too_long_is_answered_all_the_same() {
     );
 }
 
+/// Links from elsewhere carry no cookie, so the first page asks for itself again.
 #[tokio::test]
-async fn a_visitor_from_another_site_comes_in_by_a_page_that_asks_again() {
+async fn visitor_from_another_site_enters_by_a_page_that_reloads() {
     // The cookie is not sent with a link from elsewhere, so the first request seems to be signed
     // out.
     let world = World::new();

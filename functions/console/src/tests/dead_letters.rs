@@ -204,8 +204,9 @@ async fn dead_letters_are_resolved_or_deleted_after_a_dry_run() {
         .has_not(&["role=\"status\""]);
 }
 
+/// Dead letters written after a dry run are neither resolved nor deleted by its action.
 #[tokio::test]
-async fn what_is_written_after_a_dry_run_is_left_as_it_is() {
+async fn letters_written_after_a_dry_run_are_left_alone() {
     let owner = [
         ("topic", "Orders"),
         ("subscription", "Billing"),
@@ -270,8 +271,9 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
     assert_eq!((to.to_string(), to), (until, world.ago(0)));
 }
 
+/// Links choose the dead letters of one subscription, also when its topic is gone.
 #[tokio::test]
-async fn one_subscription_is_chosen_by_a_link_also_when_it_is_gone() {
+async fn subscription_is_chosen_by_link_even_when_deleted() {
     let world = world().await;
     let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
     world
@@ -327,8 +329,9 @@ async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
     }
 }
 
+/// Actions that end with a status of 500 may have happened, and the page says so.
 #[tokio::test]
-async fn where_it_is_not_known_whether_an_action_happened_the_page_says_so() {
+async fn page_says_when_an_action_may_have_happened() {
     let world = world().await;
     let owner = [
         ("topic", "Orders"),

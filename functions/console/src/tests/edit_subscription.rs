@@ -28,8 +28,9 @@ async fn with_billing() -> World {
     world
 }
 
+/// Forms of new subscriptions begin with a template; the secret is shown once after saving.
 #[tokio::test]
-async fn a_new_subscription_begins_with_a_template_and_shows_its_secret_once() {
+async fn new_subscription_has_a_template_and_shows_its_secret_once() {
     let world = with_orders().await;
     let form = world.get(NEW).await;
     let template = form.text();
@@ -273,8 +274,9 @@ async fn mistakes_of_an_edit_are_named_with_their_places() {
     world.get(PAGE).await.has(&["billing.example.com"]);
 }
 
+/// Settings that only the server refuses are shown as a mistake with its line and column.
 #[tokio::test]
-async fn what_only_the_server_refuses_is_a_mistake_too() {
+async fn mistake_that_only_the_server_finds_has_its_place() {
     let world = with_billing().await;
     let form = world.get(EDIT).await;
     let version = form.field("version");

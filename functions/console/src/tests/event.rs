@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind};
 use posthaste_core::model::{SenderHeaders, Timestamp};
 use serde_json::json;
 
@@ -82,8 +82,9 @@ async fn an_event_without_a_record_may_still_come() {
     assert_eq!(page.status, 404);
 }
 
+/// Names of request headers are those of today, and the values of secret ones are not shown.
 #[tokio::test]
-async fn the_names_of_request_headers_are_those_of_now_and_secrets_stay_hidden() {
+async fn request_header_names_are_current_and_secrets_stay_hidden() {
     let world = World::with_billing().await;
     let gone = LogRecord {
         subscription: "gone".to_owned(),
@@ -153,7 +154,7 @@ async fn a_payload_is_asked_for_apart_and_cut() {
 async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
     let world = World::with_billing().await;
     let held = LogRecord {
-        kind: Kind::Held,
+        kind: RecordKind::Held,
         result: LogResult::Held,
         ..with_payload(delivered("a/b", world.ago(0)), "x")
     };
@@ -235,8 +236,9 @@ fn keys_on(page: &ShownPage) -> BTreeSet<String> {
         .collect()
 }
 
+/// Ids that a path does not carry stay in the form that narrows the search to a time.
 #[tokio::test]
-async fn an_id_with_a_slash_keeps_its_page_when_the_search_is_narrowed() {
+async fn id_with_a_slash_keeps_its_page_in_a_narrower_search() {
     let world = World::with_billing().await;
     let page = world.get(&page_of("shop/1")).await;
     page.has(&[
@@ -339,8 +341,9 @@ async fn a_search_of_another_time_is_kept_and_its_mistakes_are_named() {
     assert!(page.html.contains(r#"id="to-mistake""#), "{}", page.html);
 }
 
+/// Pages of ended events do not refresh by themselves until the event is sent again.
 #[tokio::test]
-async fn an_event_that_has_ended_does_not_refresh_itself_until_it_is_sent_again() {
+async fn ended_event_refreshes_only_after_it_is_sent_again() {
     let world = World::with_billing().await;
     let now = world.ago(0);
     let old = with_payload(delivered("old", now), "x");
@@ -404,8 +407,9 @@ async fn a_dead_letter_that_is_not_written_yet_has_its_time() {
     }
 }
 
+/// Last attempts show the outcome of their request, not the reason for giving up.
 #[tokio::test]
-async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
+async fn last_attempt_shows_its_outcome_not_the_reason() {
     let world = World::with_billing().await;
     let answered = dead("answered", world.ago(9));
     let error = Some("connection refused".to_owned());

@@ -1,6 +1,6 @@
 //! The page of events.
 
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind};
 use serde_json::json;
 use url::form_urlencoded;
 
@@ -17,8 +17,9 @@ async fn without_a_topic_the_page_leads_to_the_first() {
         .has(&["There is no topic yet", "/console/topics"]);
 }
 
+/// Installations with one topic show its records at once, the newest first.
 #[tokio::test]
-async fn the_only_topic_is_chosen_by_itself_and_the_newest_records_come_first() {
+async fn only_topic_is_preselected_and_newest_records_come_first() {
     let world = World::with_billing().await;
     world.log_records(&[
         refused("order-1", world.ago(60)),
@@ -162,8 +163,9 @@ async fn a_long_list_comes_in_pages_that_keep_the_filters() {
     assert_eq!(page.html.matches("/events/order-").count(), 10);
 }
 
+/// Markup, hidden characters and script URLs of producers are shown as plain text.
 #[tokio::test]
-async fn what_producers_wrote_is_text() {
+async fn texts_of_producers_are_escaped() {
     let world = World::with_billing().await;
     let records: Vec<_> = HOSTILE
         .iter()
@@ -229,8 +231,9 @@ async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
         .has_not(&["Attempt 1"]);
 }
 
+/// Records say what came of each attempt, and not the present state of the event.
 #[tokio::test]
-async fn records_say_what_came_of_each_attempt_and_not_the_state_of_the_event() {
+async fn records_show_the_result_of_each_attempt() {
     let world = World::with_billing().await;
     let dead = LogRecord {
         result: LogResult::DeadLettered,
@@ -238,7 +241,7 @@ async fn records_say_what_came_of_each_attempt_and_not_the_state_of_the_event() 
         ..again(refused("order-1", world.ago(60)), 2, world.ago(30))
     };
     let written = LogRecord {
-        kind: Kind::DeadLettered,
+        kind: RecordKind::DeadLettered,
         record_id: "written".to_owned(),
         time: world.ago(9),
         ..dead.clone()

@@ -72,8 +72,9 @@ async fn key_of_a_dead_letter_shows_its_letters() {
     ]);
 }
 
+/// Searches that find nothing say so, and a time that cannot be read is a named mistake.
 #[tokio::test]
-async fn nothing_found_says_so_and_a_bad_time_is_named() {
+async fn empty_search_says_so_and_bad_time_is_named() {
     let world = World::with_billing().await;
     world
         .get(&find("none"))

@@ -83,8 +83,9 @@ async fn rows_are_selected_by_state_and_name_and_paged() {
     assert_eq!(world.get("/console/links?state=broken").await.status, 400);
 }
 
+/// Rows that the API leaves out are mentioned on every page and under every filter.
 #[tokio::test]
-async fn rows_that_the_api_leaves_out_are_mentioned_where_they_are_searched() {
+async fn rows_left_out_by_the_api_are_mentioned() {
     let world = World::signed_in().await;
     for number in 0..=1_000 {
         world

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordPayload, record_id,
+    AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordKind, RecordPayload,
+    record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{RowGroups, write_file};
@@ -75,9 +76,9 @@ impl World {
 pub(crate) fn delivered(id: &str, at: Timestamp) -> LogRecord {
     let key = format!("key-of-{id}");
     LogRecord {
-        record_id: record_id(id, 1, &key, 1, Kind::Attempt, at),
+        record_id: record_id(id, 1, &key, 1, RecordKind::Attempt, at),
         time: at,
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         webhook_id: Some(format!("msg_{key}")),
@@ -87,7 +88,7 @@ pub(crate) fn delivered(id: &str, at: Timestamp) -> LogRecord {
         event_type: Some("order.paid".to_owned()),
         schema: Some("CloudEvents".to_owned()),
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result: LogResult::Delivered,
         status: Some(200),
         duration_ms: Some(12),
@@ -113,12 +114,19 @@ pub(crate) fn refused(id: &str, at: Timestamp) -> LogRecord {
 
 /// The same as another attempt.
 pub(crate) fn again(record: LogRecord, attempt: u16, at: Timestamp) -> LogRecord {
-    let record_id = record_id("again", 1, &record.delivery_key, attempt, Kind::Attempt, at);
+    let record_id = record_id(
+        "again",
+        1,
+        &record.delivery_key,
+        attempt,
+        RecordKind::Attempt,
+        at,
+    );
     LogRecord {
         record_id,
         attempt,
         time: at,
-        origin: Origin::Retry,
+        origin: AttemptOrigin::Retry,
         ..record
     }
 }

@@ -110,8 +110,9 @@ async fn the_last_hour_is_shown_in_figures_and_charts() {
     assert!(page.html.len() < 30_000, "{}", page.html.len());
 }
 
+/// Links that are down and pressure are named, each with a link to its page.
 #[tokio::test]
-async fn what_fails_now_is_named_with_links_to_its_page() {
+async fn present_failures_are_named_with_links_to_their_pages() {
     let world = world().await;
     let mut pressure = PressureState::normal(world.clock.now());
     let resource = json!({
@@ -244,8 +245,9 @@ async fn each_step_is_ticked_off_until_there_is_a_delivery() {
         .has_not(&["First steps"]);
 }
 
+/// Installations that are a week old, or have many topics, show no first steps.
 #[tokio::test]
-async fn an_installation_that_is_old_or_has_many_topics_has_no_first_steps() {
+async fn old_or_large_installation_has_no_first_steps() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     world.clock.advance(Duration::from_hours(7 * 24));
@@ -279,8 +281,9 @@ async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
         .has(&["/console/topics/orders/subscriptions/new"]);
 }
 
+/// Commands of the first steps take a server URL with or without a slash at its end.
 #[tokio::test]
-async fn the_command_of_the_first_steps_takes_a_url_with_or_without_a_slash_at_its_end() {
+async fn first_steps_command_takes_a_url_with_or_without_a_slash() {
     let page = World::signed_in().await.get("/console").await;
     page.has(&[
         "${POSTHASTE_URL%/}/topics/orders/events",
@@ -312,8 +315,9 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
         .has_not(&["No link is down"]);
 }
 
+/// Links that recover are counted as recovering: not down, and not well either.
 #[tokio::test]
-async fn what_recovers_is_not_called_well() {
+async fn recovering_link_is_not_called_well() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
@@ -329,8 +333,9 @@ async fn what_recovers_is_not_called_well() {
         .has_not(&["every link answers"]);
 }
 
+/// Live pages say how often they refresh, and the zone of their times.
 #[tokio::test]
-async fn live_pages_say_how_often_they_refresh_and_the_zone_of_their_times() {
+async fn live_pages_state_refresh_interval_and_time_zone() {
     let world = World::signed_in().await;
     let page = world.get("/console/links").await;
     page.has(&[

@@ -74,8 +74,9 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
     ]);
 }
 
+/// Database disks are shown as the data folder's disk, or on AWS as messages in flight.
 #[tokio::test]
-async fn the_disk_with_the_data_folder_is_told_from_messages_in_flight() {
+async fn disk_of_data_folder_differs_from_messages_in_flight() {
     let world = World::signed_in().await;
     let check = async |in_flight: bool, expected: &str, other: &str| {
         let mut disk = queue();

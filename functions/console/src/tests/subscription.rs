@@ -98,8 +98,9 @@ async fn fate_of_what_a_disabled_subscription_misses_is_shown() {
         .has_not(&[skips]);
 }
 
+/// Paused subscriptions show their state, and their held events are counted.
 #[tokio::test]
-async fn what_waits_and_what_fails_is_shown() {
+async fn waiting_and_held_events_are_shown() {
     let world = plain().await;
     act(&world, "pause").await;
     world.state.write("held/orders.billing/00000001-x", "{}");
@@ -164,8 +165,9 @@ async fn only_what_the_state_allows_is_offered() {
     );
 }
 
+/// Endpoints that have not consented can be asked again, and neither tested nor forced.
 #[tokio::test]
-async fn an_endpoint_that_has_not_consented_can_be_asked_and_not_tested() {
+async fn endpoint_without_consent_can_be_asked_but_not_tested() {
     let world = World::signed_in().await;
     world.endpoint.answer(|_| answered(500, &[], "no"));
     world.put(&["topics", "orders"], json!({})).await;
@@ -346,8 +348,9 @@ async fn a_word_that_is_not_known_shows_nothing() {
         .has_not(&["role=\"status\"", "&lt;script"]);
 }
 
+/// Secrets and keys appear on the page that made or shows them, and on no other.
 #[tokio::test]
-async fn what_is_hidden_is_only_on_the_page_that_made_it() {
+async fn secret_appears_only_on_the_page_that_made_it() {
     let world = with_billing(json!({
         "endpoint": { "url": "https://billing.example.com/hooks" },
         "deliveryHeaders": [{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }],

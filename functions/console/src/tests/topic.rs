@@ -22,8 +22,9 @@ async fn with_orders() -> World {
     world
 }
 
+/// Topic pages list their subscriptions, and leave out the query of endpoint URLs.
 #[tokio::test]
-async fn its_subscriptions_are_shown_with_state_health_and_filter() {
+async fn subscriptions_are_shown_with_state_health_and_filter() {
     let page = with_orders().await.get("/console/topics/orders").await;
     page.has(&[
         "<bdi>Orders</bdi></h1>",
@@ -263,8 +264,9 @@ async fn a_topic_called_new_has_a_page() {
         .has(&["<bdi>new</bdi></h1>", "/topics/new/events"]);
 }
 
+/// Filters by name and state select subscriptions, and stay in the form.
 #[tokio::test]
-async fn its_subscriptions_are_filtered_by_name_and_state_and_the_filters_stay() {
+async fn subscriptions_are_filtered_by_name_and_state() {
     let world = with_orders().await;
     let crm = json!({ "endpoint": { "url": "https://crm.example/" } });
     world
@@ -316,8 +318,9 @@ async fn an_empty_list_of_subscriptions_keeps_its_place_on_the_page() {
     ]);
 }
 
+/// Topics without a delivery log setting show the installation's default.
 #[tokio::test]
-async fn a_topic_without_a_delivery_log_of_its_own_has_the_installation_s() {
+async fn topic_without_own_delivery_log_uses_the_default() {
     let world = World::signed_in().await;
     world.put(&["topics", "Plain"], json!({})).await;
     world

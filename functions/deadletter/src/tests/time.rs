@@ -152,8 +152,9 @@ fn ids(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{number:03}")).collect()
 }
 
+/// A full batch of stored payloads is written in time and within the bounds of memory.
 #[test]
-fn a_full_batch_of_stored_payloads_is_written_in_time_within_bounds() {
+fn full_batch_of_stored_payloads_stays_in_time_and_bounds() {
     let bench = Bench::new(|_| Duration::from_millis(100));
     let batch = ids(100).iter().map(|id| large(id)).collect();
     let (failures, took) = bench.handle(batch, LEFT);
@@ -276,7 +277,7 @@ fn without_time_for_it_nothing_is_begun() {
 }
 
 #[test]
-fn what_came_most_often_is_begun_first() {
+fn most_received_messages_are_begun_first() {
     let bench = Bench::new(|_| Duration::from_secs(2));
     let often = |mut message: ReceivedMessage, receive_count| {
         message.receive_count = receive_count;

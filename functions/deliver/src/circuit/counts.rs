@@ -199,8 +199,9 @@ mod tests {
         assert!(!counts.is_failing(&own));
     }
 
+    /// Events that fail have a problem where others succeeded before and since.
     #[test]
-    fn events_that_fail_where_others_succeed_before_and_since_have_a_problem() {
+    fn events_that_fail_between_successes_of_others_are_problems() {
         use posthaste_core::attempt::AttemptOutcome;
         use posthaste_core::model::LastAttempt;
         let counts = WorkerCounts::default();

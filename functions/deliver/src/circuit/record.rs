@@ -387,7 +387,7 @@ fn log_state_change(target: &DeliveryTarget, condition: &TargetCondition) {
                 id = EXCHANGE_FAILED, %link, topic, subscription, %state,
                 hold, %until, failures, %outcome, status,
                 "delivery failed after the link was reached, the subscription gets no requests for now"
-            )
+            );
         }
     }
 }

@@ -417,8 +417,9 @@ mod tests {
         );
     }
 
+    /// While an endpoint is down, requests are held or go to the fallback.
     #[tokio::test]
-    async fn while_an_endpoint_is_down_requests_are_held_or_go_to_the_fallback() {
+    async fn requests_to_a_down_endpoint_are_held_or_take_the_fallback() {
         for (settings, expected) in [
             (json!({}), Err(EntryVerdict::Held)),
             (with_fallback(), Ok(true)),
@@ -468,8 +469,9 @@ mod tests {
         }
     }
 
+    /// One request probes, and another waits until the probe is given up.
     #[tokio::test]
-    async fn one_request_probes_and_another_waits_until_the_probe_is_given_up() {
+    async fn second_request_waits_until_the_probe_is_given_up() {
         let world = World::new();
         let plan = plan(json!({}));
         let circuit = world.circuit();

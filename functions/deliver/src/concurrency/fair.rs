@@ -371,8 +371,9 @@ mod tests {
         assert_eq!([64, 16, 4, 3, 1, 0].map(sharer_max), [48, 12, 3, 3, 1, 1]);
     }
 
+    /// A hanging endpoint leaves sixteen slots to subscriptions that have no request open.
     #[test]
-    fn a_hanging_endpoint_leaves_sixteen_slots_to_subscriptions_with_none() {
+    fn hanging_endpoint_leaves_sixteen_slots_to_newcomers() {
         let mut queue = Requests::new();
         queue.come(0, 100);
         assert_eq!(queue.open(0), 48);

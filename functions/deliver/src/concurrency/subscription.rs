@@ -203,10 +203,11 @@ mod tests {
         }
     }
 
+    /// One more request is open for every twenty that wait, up to the bound.
     #[test]
-    fn one_more_is_open_for_every_twenty_that_wait_up_to_the_bound() {
+    fn limit_grows_by_one_for_every_twenty_waiting() {
         let check = |waiting, expected| {
-            assert_eq!(ConcurrencyBound::new(10, 20, 64).at_once(waiting), expected)
+            assert_eq!(ConcurrencyBound::new(10, 20, 64).at_once(waiting), expected);
         };
         check(0, 10);
         check(19, 10);

@@ -355,7 +355,7 @@ async fn answers_after_half_of_the_time_keep_their_target_slow() {
 
 /// What is in the slow queue then is delivered from there, and retried there.
 #[tokio::test]
-async fn nothing_goes_from_the_slow_lane_to_the_quick_one() {
+async fn slow_lane_sends_nothing_back_to_the_quick_lane() {
     let world = World::new();
     world.make_slow();
     world.publish(0..2).await;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_socket_was_left_no_attempt_is_counted() {
+    fn attempt_without_a_socket_is_not_counted() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
         let outcome = AttemptOutcome::Failed(SendFailure::Exhausted);
         check(

@@ -102,13 +102,11 @@ impl<P: Ports> RequestSender<P> {
                 }
             }
             let now = self.clock.now();
-            let link = progress.route.target.link();
-            let endpoint = progress.route.endpoint;
             let log = RequestLog {
                 invocation,
                 plan,
-                link,
-                endpoint,
+                link: progress.route.target.link(),
+                endpoint: progress.route.endpoint,
                 request: &request,
                 ended_at: now,
                 traces: &self.attempts.traces,

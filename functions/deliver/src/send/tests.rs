@@ -162,8 +162,9 @@ async fn a_refused_batch_is_split_until_the_bad_event_is_alone() {
     assert_eq!(world.endpoint.bodies().len(), 5);
 }
 
+/// An endpoint that refuses every event alike is not asked for each event.
 #[tokio::test]
-async fn an_endpoint_that_refuses_every_event_alike_is_not_asked_for_each() {
+async fn endpoint_refusing_all_events_alike_is_not_asked_for_each() {
     let world = World::new();
     world.endpoint.answer((0..100).map(|_| Answer::Status(400)));
     let verdicts = verdicts(&world, 64, batching(100)).await;
@@ -372,7 +373,7 @@ async fn each_event_of_a_request_has_its_record() {
 }
 
 #[tokio::test]
-async fn what_was_not_tried_is_recorded_as_waiting() {
+async fn untried_events_are_recorded_as_waiting() {
     let world = World::new();
     world
         .endpoint

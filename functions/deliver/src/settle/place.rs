@@ -128,8 +128,9 @@ mod tests {
         );
     }
 
+    /// Ids say what the object carries, and those of parked objects begin with their time.
     #[test]
-    fn ids_say_what_is_carried_and_those_of_parked_objects_begin_with_their_time() {
+    fn object_ids_say_what_is_carried_and_when_it_was_parked() {
         let messages = [render_delivery(&delivery(2))];
         let id = |place: WaitingPlace, now| place.object_id(now, "u", &messages);
         let carried = format!("u.2.{}", delivery(2).published_at.as_secs());
@@ -148,8 +149,9 @@ mod tests {
         );
     }
 
+    /// A delivery that could not be parked waits for the longest delay, and stays due as it was.
     #[test]
-    fn what_could_not_be_parked_waits_for_the_longest_delay_and_stays_due_as_it_was() {
+    fn delivery_not_parked_waits_longest_and_keeps_its_due_time() {
         let parked = Delivery {
             not_before: START + secs(7200),
             ..delivery(1)
@@ -157,8 +159,9 @@ mod tests {
         check(WaitingPlace::Parked, &parked, 900, START + secs(7200));
     }
 
+    /// A delivery that could not be held waits no longer than its end, and is due then.
     #[test]
-    fn what_could_not_be_held_waits_no_longer_than_its_end_and_is_due_then() {
+    fn delivery_not_held_waits_until_its_expiry_at_most() {
         check(WaitingPlace::Held, &delivery(1), 900, START + secs(900));
         let mut short = delivery(2);
         short.events[1].expires_at = START + secs(30);

@@ -218,8 +218,9 @@ mod tests {
         many
     }
 
+    /// Many records do not wait for a turn, and take those that do along.
     #[tokio::test]
-    async fn many_records_do_not_wait_for_a_turn_and_take_those_that_do_along() {
+    async fn many_records_skip_the_turn_and_take_waiting_ones_along() {
         let world = World::new();
         let queue = queue(&world);
         let turn = queue.turn.lock().await;
@@ -266,8 +267,9 @@ mod tests {
         assert_eq!(kinds, [ErrorKind::Full; 3]);
     }
 
+    /// A group learns it if the one that was sending its records gave up in the middle.
     #[tokio::test]
-    async fn a_group_whose_records_another_gave_up_in_the_middle_hears_of_it() {
+    async fn group_whose_sender_gave_up_gets_an_error() {
         let hangs = FaultPlan::nth(0, CallFault::HangBefore);
         let world = World::with_queues(&FaultPlan::none(), &hangs);
         let queue = queue(&world);

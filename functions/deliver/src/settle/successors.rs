@@ -127,8 +127,9 @@ mod tests {
         }
     }
 
+    /// Deliveries due within a quarter of an hour wait in the queue, and the others are parked.
     #[test]
-    fn what_is_due_within_a_quarter_of_an_hour_waits_in_the_queue_and_the_rest_is_parked() {
+    fn deliveries_due_after_fifteen_minutes_are_parked() {
         let mut successors = MessageSuccessors::default();
         for wait in [0, 900, 901] {
             successors.add_retry(
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_back_untried_is_due_from_now_on() {
+    fn untried_deliveries_are_due_from_now_on() {
         let mut successors = MessageSuccessors::default();
         successors.add_retry(delivery(1), START + secs(5));
         let [again] = successors.messages.as_slice() else {

@@ -141,8 +141,9 @@ async fn a_delivered_message_is_acknowledged() {
     assert_eq!(world.calls.count(PortOperation::Acknowledge), 1);
 }
 
+/// A delivered message is settled even if the queue does not take its acknowledgement.
 #[tokio::test]
-async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
+async fn delivered_message_is_settled_though_the_queue_fails() {
     let world = World::with(
         &FaultPlan::none(),
         &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
@@ -257,8 +258,9 @@ async fn dead_letters_that_are_delivered_again_are_resolved() {
     );
 }
 
+/// A delivered message is settled even if the queue does not take which letters it resolves.
 #[tokio::test]
-async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_the_same() {
+async fn delivered_message_is_settled_though_its_letters_are_not() {
     let world = World::with(
         &FaultPlan::none(),
         &FaultPlan::nth(0, CallFault::Before(ErrorKind::Other)),
@@ -273,7 +275,7 @@ async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_t
 }
 
 #[tokio::test]
-async fn nothing_is_settled_before_the_last_verdict() {
+async fn message_is_not_settled_before_its_last_verdict() {
     let world = World::new();
     let invocation = invocation(&world, 2, json!({})).await;
     settle(
@@ -305,8 +307,9 @@ async fn a_message_whose_successors_are_refused_is_handed_back() {
     assert!(is_failed(&world, json!({}), &[retry(START)]).await);
 }
 
+/// Deliveries that wait for long or are held are left to the end of the invocation.
 #[tokio::test]
-async fn what_waits_for_long_or_is_held_is_left_to_the_end_of_the_invocation() {
+async fn long_and_held_waits_are_settled_when_the_invocation_ends() {
     let world = World::new();
     let invocation = invocation(&world, 2, json!({})).await;
     let verdicts = [retry(START + secs(7200)), EntryVerdict::Held];
@@ -339,8 +342,9 @@ async fn events_without_dead_letters_are_dropped() {
     assert_eq!(world.calls.count(PortOperation::Acknowledge), 1);
 }
 
+/// Messages without an attempt are settled, and the notes of late answers are removed.
 #[tokio::test]
-async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_removed() {
+async fn unattempted_messages_are_settled_and_late_notes_removed() {
     let world = World::new();
     let mut invocation = invocation(&world, 1, json!({})).await;
     let job = &mut invocation.jobs[0];

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_the_same_minute_shares_an_object() {
+    async fn deliveries_of_the_same_minute_share_an_object() {
         let world = World::new();
         assert_eq!(
             stored(
@@ -315,8 +315,9 @@ mod tests {
         assert_eq!(world.sent(QueueName::Deliveries).await.len(), 0);
     }
 
+    /// A delivery that cannot be stored waits in the queue, and its neighbours are stored.
     #[tokio::test]
-    async fn what_cannot_be_stored_waits_in_the_queue_and_its_neighbours_are_stored() {
+    async fn unstorable_delivery_waits_in_queue_without_its_neighbours() {
         let broken = FaultPlan::by(|effect| {
             effect
                 .key

@@ -150,7 +150,7 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
 
 /// What holds the slots may be a worker that is dead, and the guess of the pace wrong.
 #[tokio::test]
-async fn request_that_found_no_slot_comes_back_within_about_two_minutes() {
+async fn request_without_a_slot_returns_within_about_two_minutes() {
     /// Of more than one line, at one request a second.
     const REQUESTS: usize = 150;
     let world = World::new();

@@ -293,8 +293,9 @@ mod tests {
         panic!("the walk does not get on: {found:?}");
     }
 
+    /// A quiet month costs one listing a subscription, and no day that is to come is listed.
     #[tokio::test]
-    async fn a_quiet_month_costs_a_listing_and_no_day_that_is_to_come_is_listed() {
+    async fn quiet_month_costs_one_listing_and_skips_future_days() {
         let quiet = store(&[
             ("A", "2026/3/9/23", 2),
             ("A", "2026/3/10/9", 1),
@@ -318,8 +319,9 @@ mod tests {
         assert_eq!(listings, 1 + 10 + 24 + 1 + 2 + 2);
     }
 
+    /// Periods are divided only where one listing does not show all of them, and the order is kept.
     #[tokio::test]
-    async fn only_what_one_listing_does_not_show_is_divided_and_the_order_is_kept() {
+    async fn only_overfull_periods_are_divided_and_order_is_kept() {
         let busy = store(&[
             ("A", "2026/3/9/23", 1_001),
             ("B", "2026/3/9/9", 1),
@@ -337,8 +339,9 @@ mod tests {
         );
     }
 
+    /// A walk that is cut at every step still gets on, and finds each object once.
     #[tokio::test]
-    async fn a_walk_that_is_cut_everywhere_gets_on_and_finds_each_object_once() {
+    async fn walk_cut_at_every_step_finds_each_object_once() {
         let names: Vec<String> = (0..30).map(|number| format!("S{number:02}")).collect();
         let mut objects: Vec<(&str, &str, usize)> = vec![("A", "2026/3/9/23", 1_001)];
         objects.extend(names.iter().map(|name| (&**name, "2026/3/9/23", 1)));

@@ -37,7 +37,7 @@ const READS_AT_ONCE: usize = 16;
 /// What the subscriptions have for endpoints.
 #[derive(Debug, Default)]
 struct EndpointHosts {
-    /// The subscriptions of each host, as `topic/name`.
+    /// The subscriptions of each host, as `into_record/name`.
     users: BTreeMap<Link, Vec<String>>,
     /// The topics that could not be read, and why.
     unread: Vec<CheckView>,

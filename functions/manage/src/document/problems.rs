@@ -34,8 +34,8 @@ macro_rules! problems {
         pub(crate) struct $name;
 
         impl IntoResponses for $name {
-            fn responses() -> Responses {
-                problems(&[$(($status, $description)),+])
+            fn responses() -> ResponsesByStatus {
+                problem_responses(&[$(($status, $description)),+])
             }
         }
     )+ };
@@ -107,7 +107,7 @@ problems! {
         `Retry-After`";
     /// The problem of each route without a key that needs nothing.
     Crowded: 503 "Too many requests are being answered; try again after `Retry-After`";
-    /// Problems of the publish route, without the headers that [`Publish`] adds.
+    /// Problems of the publish route, without the headers that [`PublishResponses`] adds.
     PublishProblems:
         400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` \
             says that the events went round a loop (`loop-detected`). Nothing was accepted",

@@ -627,8 +627,9 @@ async fn damaged_entry_hides_no_other() {
     assert_eq!(entries(&api, "").await.len(), keys.len() - 1);
 }
 
+/// A write that drops an expired subscription leaves an entry with posthaste as the actor.
 #[tokio::test]
-async fn expired_subscription_that_a_write_drops_has_an_entry_of_posthaste() {
+async fn dropped_expired_subscription_has_one_entry_by_posthaste() {
     let api = Api::with_billing().await;
     let mut ending = billing();
     ending["expirationTimeUtc"] = "2026-11-21T11:00:00Z".into();
@@ -654,8 +655,9 @@ async fn expired_subscription_that_a_write_drops_has_an_entry_of_posthaste() {
     );
 }
 
+/// The answer of an endpoint that was asked is audited as a change by posthaste.
 #[tokio::test]
-async fn answer_of_an_endpoint_that_was_asked_is_a_change_of_posthaste() {
+async fn endpoint_answer_to_a_handshake_is_audited() {
     let api = Api::with_billing().await;
     let consent = [("webhook-allowed-origin", "*")];
     api.endpoint.answer(move |_| answered(200, &consent, ""));

@@ -357,7 +357,7 @@ async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_a_bad_request() {
+async fn bodies_that_are_not_json_are_bad_requests() {
     let api = Api::new();
     for body in ["", "{", "{}x", "\u{feff}{}", "\"\\ud800\""] {
         let answer = api

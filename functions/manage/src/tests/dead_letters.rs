@@ -78,8 +78,9 @@ async fn rows_have_the_names_as_they_were_created() {
     );
 }
 
+/// The newest come first over hours, days, months and subscriptions.
 #[tokio::test]
-async fn the_newest_come_first_over_hours_days_months_and_subscriptions() {
+async fn newest_letters_come_first_across_periods_and_subscriptions() {
     let api = Api::with_billing().await;
     for (hour, name) in [
         ("3/9/23", "c"),
@@ -353,7 +354,7 @@ async fn a_page_ends_within_an_object_too() {
 }
 
 #[tokio::test]
-async fn one_request_reads_no_more_than_its_share() {
+async fn each_request_reads_no_more_than_its_share() {
     let api = Api::new();
     for number in 0..520 {
         let reason = if number == 519 {
@@ -429,7 +430,7 @@ async fn an_object_is_shown_as_it_lies() {
 }
 
 #[tokio::test]
-async fn no_key_leads_out_of_the_bucket() {
+async fn dead_letter_keys_cannot_leave_the_bucket() {
     let api = Api::with_billing().await;
     for key in [
         "x",

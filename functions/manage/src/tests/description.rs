@@ -69,7 +69,7 @@ fn the_document_is_as_it_was_reviewed() {
 }
 
 #[test]
-fn it_is_openapi_3_1_and_describes_every_route() {
+fn document_is_openapi_3_1_and_describes_every_route() {
     let document = document();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
     let mut described = BTreeSet::new();
@@ -124,7 +124,7 @@ fn every_operation_has_its_own_id_and_a_summary() {
 /// `serve` looks at a request before any function does. Health, metrics and requests with the admin
 /// key always have a place.
 #[test]
-fn what_the_server_itself_answers_is_described() {
+fn responses_of_the_server_itself_are_described() {
     let document = document();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -139,7 +139,7 @@ fn what_the_server_itself_answers_is_described() {
 }
 
 #[tokio::test]
-async fn it_is_served_without_a_key() {
+async fn document_is_served_without_a_key() {
     let answer = Api::new()
         .send(Request::get("/openapi.json").body(Body::empty()).unwrap())
         .await;

@@ -6,7 +6,7 @@ mod lists;
 mod one;
 
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, record_id,
+    AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordKind, record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{RowGroups, write_file};
@@ -24,9 +24,9 @@ pub(super) fn before(minutes: u64) -> Timestamp {
 pub(super) fn delivered(id: &str, minutes: u64) -> LogRecord {
     let key = format!("key-of-{id}");
     LogRecord {
-        record_id: record_id(id, 1, &key, 1, Kind::Attempt, before(minutes)),
+        record_id: record_id(id, 1, &key, 1, RecordKind::Attempt, before(minutes)),
         time: before(minutes),
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         webhook_id: Some(format!("msg_{key}")),
@@ -34,7 +34,7 @@ pub(super) fn delivered(id: &str, minutes: u64) -> LogRecord {
         event_id: Some(id.to_owned()),
         event_type: Some("order.paid".to_owned()),
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result: LogResult::Delivered,
         status: Some(200),
         duration_ms: Some(12),
@@ -73,7 +73,7 @@ pub(super) fn another(record: LogRecord, attempt: u16) -> LogRecord {
     LogRecord {
         record_id,
         attempt,
-        origin: Origin::Retry,
+        origin: AttemptOrigin::Retry,
         ..record
     }
 }

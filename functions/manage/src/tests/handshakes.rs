@@ -79,8 +79,9 @@ async fn call(api: &Api, method: &str, path: &str, rate: Option<&str>) -> super:
         .await
 }
 
+/// An endpoint that consents at once is active, and the rate that it allows is kept.
 #[tokio::test]
-async fn who_consents_at_once_is_active_and_its_rate_is_kept() {
+async fn endpoint_that_consents_at_once_is_active_with_its_rate() {
     let api = consenting("120").await;
     let mut settings = asked("CloudEvents");
     settings["endpoint"]["maxRequestsPerSecond"] = 5.into();
@@ -117,8 +118,9 @@ async fn without_validation_nobody_is_asked() {
     assert_eq!(api.endpoint.take().len(), 0);
 }
 
+/// A write that changes nothing the endpoint consented to does not ask it again.
 #[tokio::test]
-async fn a_write_that_changes_nothing_the_endpoint_consented_to_does_not_ask_again() {
+async fn writes_that_keep_the_endpoint_do_not_ask_again() {
     let api = consenting("*").await;
     let first = api.put(PATH, asked("CloudEvents")).await;
     api.endpoint.take();
@@ -135,8 +137,9 @@ async fn a_write_that_changes_nothing_the_endpoint_consented_to_does_not_ask_aga
     assert_eq!(api.endpoint.take().len(), 1);
 }
 
+/// An endpoint that calls back later is active from then on, with the rate that it names.
 #[tokio::test]
-async fn who_calls_back_later_is_active_from_then_on_with_the_rate_it_names() {
+async fn late_callback_activates_with_the_rate_it_names() {
     for (method, header, query, kept) in [
         ("GET", None, "", Value::Null),
         ("GET", None, "?WebHook-Allowed-Rate=60", json!(60)),
@@ -247,8 +250,9 @@ async fn wrong_codes_are_counted_with_the_wrong_keys() {
     assert_eq!(api.manage.wrong_keys.count_wrong_key(&api.clock), Some(2));
 }
 
+/// An endpoint that has not called back after ten minutes has failed.
 #[tokio::test]
-async fn who_has_not_called_back_after_ten_minutes_has_failed() {
+async fn consent_missing_after_ten_minutes_has_failed() {
     let api = silent(200).await;
     api.put(PATH, asked("CloudEvents")).await;
     let path = callback(&api.endpoint.take()[0]);
@@ -264,8 +268,9 @@ async fn who_has_not_called_back_after_ten_minutes_has_failed() {
     assert_eq!(state(&api.get(PATH).await), "Failed");
 }
 
+/// An endpoint that cannot be asked has failed, and the subscription is written anyway.
 #[tokio::test]
-async fn an_endpoint_that_cannot_be_asked_has_failed_and_is_written_all_the_same() {
+async fn unreachable_endpoint_is_written_as_failed() {
     let api = Api::new();
     api.put("/topics/Orders", json!({})).await;
     api.endpoint.answer(|_| {
@@ -313,8 +318,9 @@ async fn event_grid_s_validation_url_may_be_opened_instead() {
     assert_eq!(state(&api.put(PATH, asked("EventGrid")).await), "Failed");
 }
 
+/// The record exists before the endpoint is asked, so that the endpoint may call back at once.
 #[tokio::test]
-async fn the_record_is_there_before_the_endpoint_is_asked_so_that_it_may_call_back_at_once() {
+async fn record_is_written_before_the_endpoint_is_asked() {
     let api = Api::new();
     api.put("/topics/Orders", json!({})).await;
     let state_of_store = api.state.clone();
@@ -331,8 +337,9 @@ async fn the_record_is_there_before_the_endpoint_is_asked_so_that_it_may_call_ba
     assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Active");
 }
 
+/// All endpoints of a topic are asked, and each of them answers for itself.
 #[tokio::test]
-async fn all_endpoints_of_a_topic_are_asked_and_each_answers_for_itself() {
+async fn endpoints_of_a_topic_are_asked_and_answer_for_themselves() {
     let api = Api::new();
     api.endpoint.answer(|request| match request.url.as_str() {
         "https://yes.example/" => {
@@ -353,8 +360,9 @@ async fn all_endpoints_of_a_topic_are_asked_and_each_answers_for_itself() {
     assert_eq!(api.endpoint.take().len(), 2);
 }
 
+/// Pausing, resuming, disabling and enabling lead from state to state.
 #[tokio::test]
-async fn pausing_resuming_disabling_and_enabling_lead_from_state_to_state() {
+async fn actions_lead_from_state_to_state() {
     let api = Api::with_billing().await;
     for (action, expected) in [
         ("pause", "Paused"),
@@ -394,8 +402,9 @@ async fn a_paused_subscription_stays_paused_when_it_is_written() {
     assert_eq!(state(&api.put(PATH, billing()).await), "Paused");
 }
 
+/// A failed endpoint is asked again by validating, enabling or writing its subscription.
 #[tokio::test]
-async fn a_failed_one_is_asked_again_by_validating_enabling_or_writing_it() {
+async fn failed_endpoint_is_asked_again_by_validate_enable_or_write() {
     let api = consenting("*").await;
     for again in ["validate", "enable", "write"] {
         api.endpoint.answer(|_| Err(SendFailure::Socket));
@@ -425,7 +434,7 @@ async fn an_active_one_that_does_not_consent_again_has_failed() {
 }
 
 #[tokio::test]
-async fn no_view_shows_the_code() {
+async fn views_never_show_the_handshake_code() {
     let api = silent(200).await;
     let written = api.put(PATH, asked("CloudEvents")).await;
     let path = callback(&api.endpoint.take()[0]);
@@ -450,8 +459,9 @@ async fn endpoints_that_hang_do_not_keep_a_request_for_ever() {
     assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
 }
 
+/// Consent that the store could not keep is asked for again by the next write or action.
 #[tokio::test]
-async fn what_the_endpoint_said_is_asked_for_again_when_the_store_could_not_keep_it() {
+async fn consent_the_store_could_not_keep_is_asked_for_again() {
     let api = silent(200).await;
     let store = api.state.clone();
     api.endpoint.answer(move |_| {
@@ -479,8 +489,9 @@ async fn what_the_endpoint_said_is_asked_for_again_when_the_store_could_not_keep
     act(&api, "validate").await.problem(503, "unavailable");
 }
 
+/// The next write asks an endpoint that could not be asked in time, with the same code.
 #[tokio::test]
-async fn who_could_not_be_asked_in_time_is_asked_by_the_next_write_with_the_same_code() {
+async fn endpoint_not_asked_in_time_is_asked_next_with_the_same_code() {
     let api = consenting("*").await;
     api.endpoint.hang();
     api.clock.shorten_nights_to(Duration::from_secs(20));
@@ -491,8 +502,9 @@ async fn who_could_not_be_asked_in_time_is_asked_by_the_next_write_with_the_same
     assert_eq!(callback(&api.endpoint.take()[0]), first);
 }
 
+/// A write that changes nothing leaves the address that was given out valid.
 #[tokio::test]
-async fn a_write_that_changes_nothing_leaves_the_address_that_was_given_out_good() {
+async fn unchanged_write_keeps_the_callback_address_valid() {
     let api = silent(405).await;
     api.put(PATH, asked("CloudEvents")).await;
     let path = callback(&api.endpoint.take()[0]);

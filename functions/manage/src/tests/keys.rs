@@ -27,7 +27,7 @@ async fn keys_are_made_with_the_topic_and_stay_when_it_is_replaced() {
 }
 
 #[tokio::test]
-async fn one_key_is_made_anew_and_the_other_stays() {
+async fn regenerating_one_key_keeps_the_other() {
     let api = Api::with_billing().await;
     let before = api.get("/topics/orders/keys").await.json();
     let answer = api
@@ -45,8 +45,9 @@ async fn one_key_is_made_anew_and_the_other_stays() {
     assert_ne!(answer["key1"], after["key1"]);
 }
 
+/// A key of another tier exists from when it is made until it is taken away.
 #[tokio::test]
-async fn a_key_of_another_tier_is_there_from_when_it_is_made_until_it_is_taken_away() {
+async fn keys_of_other_tiers_exist_from_creation_to_removal() {
     let api = Api::with_billing().await;
     let standard = api.get("/topics/orders/keys").await.json();
     let mut keys = standard.clone();

@@ -94,7 +94,7 @@ impl Api {
 }
 
 #[tokio::test]
-async fn where_all_is_well_nothing_is_shown() {
+async fn healthy_links_show_nothing() {
     let api = Api::with_billing().await;
     assert_eq!(api.get("/links").await.json(), json!({ "links": [] }));
     api.state.fail(ErrorKind::Other);
@@ -132,7 +132,7 @@ async fn subscription_that_is_gone_has_no_row() {
 }
 
 #[tokio::test]
-async fn a_link_and_its_subscription_are_shown_with_what_waits_for_them() {
+async fn link_and_its_subscription_show_what_waits_for_them() {
     let api = Api::with_billing().await;
     api.fail(&[LINK, OWN]);
     api.hold("orders", "billing", 3);
@@ -159,8 +159,9 @@ async fn a_link_and_its_subscription_are_shown_with_what_waits_for_them() {
     );
 }
 
+/// Events that are held on their own account are shown with the state of their subscription.
 #[tokio::test]
-async fn what_is_held_on_its_own_account_is_shown_with_the_state_of_its_subscription() {
+async fn events_held_for_themselves_show_their_subscription_state() {
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 1);
     api.hold("orders", "gone", 2);
@@ -182,8 +183,9 @@ async fn what_is_held_on_its_own_account_is_shown_with_the_state_of_its_subscrip
     );
 }
 
+/// Events held for a subscription are shown even if another one on its link fails.
 #[tokio::test]
-async fn what_is_held_for_a_subscription_is_shown_though_another_on_its_link_fails() {
+async fn held_events_are_shown_though_another_subscription_fails() {
     let api = Api::with_billing().await;
     api.put("/topics/orders/subscriptions/other", billing())
         .await;
@@ -207,8 +209,9 @@ async fn a_paused_subscription_that_fails_too_has_one_row() {
     assert_eq!(row["heldObjects"], 1);
 }
 
+/// Held events are not counted where the subscription was before.
 #[tokio::test]
-async fn what_is_held_is_not_counted_where_the_subscription_was_before() {
+async fn held_events_do_not_count_on_a_former_link() {
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 1);
     api.fail(&["https://before.example.com:443 orders.billing"]);
@@ -227,8 +230,9 @@ async fn what_is_held_is_not_counted_where_the_subscription_was_before() {
     );
 }
 
+/// A subscription is named as it was written, also where nothing is held.
 #[tokio::test]
-async fn a_subscription_is_called_as_it_was_written_also_where_nothing_is_held() {
+async fn subscription_is_named_as_written_though_nothing_is_held() {
     let api = Api::with_billing().await;
     api.fail(&[OWN]);
     let [row] = api.links().await.try_into().unwrap();
@@ -238,16 +242,18 @@ async fn a_subscription_is_called_as_it_was_written_also_where_nothing_is_held()
     );
 }
 
+/// Held events of a topic that cannot be read have no link, and their state is unknown.
 #[tokio::test]
-async fn of_a_topic_that_cannot_be_read_nobody_knows_where_its_events_go() {
+async fn held_events_of_an_unreadable_topic_have_an_unknown_state() {
     let api = Api::with_billing().await;
     api.state.write("topics/broken.json", "{");
     api.hold("broken", "billing", 1);
     assert_eq!(api.states().await, ["- billing unknown"]);
 }
 
+/// A folder is counted up to a thousand objects, and does not hide the next one.
 #[tokio::test]
-async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next() {
+async fn folder_is_counted_to_a_thousand_and_hides_no_other() {
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 2500);
     api.hold("orders", "gone", 1);
@@ -260,8 +266,9 @@ async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next
     assert_eq!(counts, [json!(1), json!(1000)]);
 }
 
+/// Folders that are listed in another order than their names are all seen.
 #[tokio::test]
-async fn folders_that_are_listed_in_another_order_than_their_names_are_all_seen() {
+async fn folders_listed_out_of_name_order_are_all_seen() {
     let api = Api::with_billing().await;
     for (name, objects) in [("b", 1000), ("b-x", 1000), ("b0", 1)] {
         api.hold("a", name, objects);
@@ -276,8 +283,9 @@ async fn folders_that_are_listed_in_another_order_than_their_names_are_all_seen(
     assert_eq!(counts, [json!(1000), json!(1000), json!(1), json!(1)]);
 }
 
+/// Force ends the holds of a subscription and of its link, and marks the subscription.
 #[tokio::test]
-async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
+async fn force_ends_holds_of_subscription_and_link_and_marks_it() {
     let api = Api::with_billing().await;
     api.put("/topics/orders/subscriptions/other", billing())
         .await;
@@ -333,8 +341,9 @@ async fn the_holds_of_a_fallback_end_too() {
     assert_eq!(api.states().await, ["https://b.example:443 - recovering"]);
 }
 
+/// Force says that nothing was in the way, and releases parked events anyway.
 #[tokio::test]
-async fn where_nothing_was_in_the_way_force_says_so_and_releases_what_is_parked() {
+async fn force_without_a_hold_says_so_and_releases_parked_events() {
     let api = Api::with_billing().await;
     let forced = api.act("force").await.json();
     assert_eq!(forced["forced"], json!([]));
@@ -348,8 +357,9 @@ async fn where_nothing_was_in_the_way_force_says_so_and_releases_what_is_parked(
     assert!(api.is_marked());
 }
 
+/// Subscriptions that do not deliver are not forced, and the problem says what to do instead.
 #[tokio::test]
-async fn what_does_not_deliver_is_not_forced_and_told_what_to_do_instead() {
+async fn force_of_an_inactive_subscription_is_refused_with_advice() {
     let api = Api::with_billing().await;
     for (action, expected) in [
         (
@@ -392,8 +402,9 @@ async fn resume_and_enable_end_a_hold_as_force_does() {
     }
 }
 
+/// A corrected path ends a hold, and a write that changes nothing there does not.
 #[tokio::test]
-async fn a_corrected_path_ends_a_hold_and_what_changes_nothing_there_does_not() {
+async fn corrected_path_ends_a_hold_and_an_equal_url_does_not() {
     let check = async |url: &str, is_forced: bool| {
         let api = Api::with_billing().await;
         api.fail(&[LINK, OWN]);
@@ -451,8 +462,9 @@ async fn a_corrected_path_of_what_does_not_deliver_ends_no_hold() {
     check(Some("disable"), true).await;
 }
 
+/// Subscriptions that one write corrects end their holds in one change of the shard.
 #[tokio::test]
-async fn corrected_subscriptions_of_one_write_end_their_holds_together() {
+async fn subscriptions_corrected_in_one_write_end_holds_together() {
     let api = Api::with_billing().await;
     let written = |path: &str| {
         let one = |number: usize| {
@@ -483,9 +495,9 @@ async fn corrected_subscriptions_of_one_write_end_their_holds_together() {
     }
 }
 
+/// Health goes when its subscription moves or is deleted, and a new one does not inherit it.
 #[tokio::test]
-async fn what_is_known_of_a_subscription_goes_when_it_moves_or_is_deleted_and_is_not_known_of_a_new_one()
- {
+async fn health_is_forgotten_when_a_subscription_moves_or_goes() {
     let other = "https://billing.example.com:443 orders.other";
     let left = format!("{LINK} other glitch");
     let billing = "/topics/orders/subscriptions/billing";

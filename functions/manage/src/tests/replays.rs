@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::delivery_log::{GapCause, LogGap, LogRecord, LogResult, Origin};
+use posthaste_core::delivery_log::{AttemptOrigin, GapCause, LogGap, LogRecord, LogResult};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
@@ -147,14 +147,14 @@ async fn dry_run_says_what_it_left_out_and_why() {
 }
 
 #[tokio::test]
-async fn nothing_need_be_said_to_replay_everything() {
+async fn empty_request_replays_everything() {
     let api = api().await;
     let view = api.call("POST", REPLAY, &[], "").await;
     assert_eq!((view.status, &view.json()["request"]), (202, &json!({})));
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_refused_by_member() {
+async fn invalid_replay_requests_are_refused_by_member() {
     let api = api().await;
     for (request, member) in [
         (json!({ "Reason": "EndpointGone" }), "Reason"),
@@ -266,7 +266,7 @@ async fn a_dry_run_from_the_log_counts_deliveries_that_ended() {
         ..refused("4", 10)
     };
     let replayed = LogRecord {
-        origin: Origin::Replay,
+        origin: AttemptOrigin::Replay,
         ..delivered("5", 10)
     };
     write(&api, "c", &[dead, replayed]);
@@ -415,7 +415,7 @@ async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn no_id_leads_elsewhere() {
+async fn replay_ids_cannot_leave_their_folder() {
     let api = api().await;
     for id in ["x", "..%2Ftopics%2Forders", "x.json", "%2E%2E", "a%2Fb"] {
         api.get(&format!("/replays/{id}"))
@@ -471,8 +471,9 @@ fn gave_up(id: &str, result: LogResult) -> LogRecord {
     }
 }
 
+/// Outcomes of the events of a replay are counted from the delivery log.
 #[tokio::test]
-async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
+async fn outcomes_of_a_replay_are_counted_from_the_log() {
     let api = api().await;
     let another_run = LogRecord {
         run_id: Some("20261121T101500Z-another".to_owned()),
@@ -612,8 +613,9 @@ async fn a_store_that_fails_is_unavailable() {
         .problem(503, "unavailable");
 }
 
+/// Replays are selected by topic and subscription over all pages.
 #[tokio::test]
-async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
+async fn replays_are_selected_by_subscription_over_all_pages() {
     let api = api().await;
     assert_eq!(
         api.put("/topics/orders/subscriptions/audit", super::billing())

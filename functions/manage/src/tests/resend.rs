@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Origin, RecordPayload};
+use posthaste_core::delivery_log::{
+    AttemptOrigin, LogRecord, LogResult, RecordKind, RecordPayload,
+};
 use posthaste_core::model::{DeadLetter, Delivery, EventMarks, EventPayload, Timestamp};
 use posthaste_core::pressure::{
     PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
@@ -136,7 +138,7 @@ async fn an_event_is_sent_again_whatever_became_of_it() {
     .await;
     check(&[with_payload(refused("2", 30))], "2", "msg_key-of-2", true).await;
     let held = LogRecord {
-        kind: Kind::Held,
+        kind: RecordKind::Held,
         result: LogResult::Held,
         ..refused("3", 20)
     };
@@ -156,8 +158,9 @@ async fn an_event_is_sent_again_whatever_became_of_it() {
     .await;
 }
 
+/// An event of another schema, and one whose id has slashes, can be sent again.
 #[tokio::test]
-async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
+async fn event_of_another_schema_or_with_slashes_is_resent() {
     let api = Api::with_billing().await;
     let id = "a/b c";
     write(&api, &[with_payload(delivered(id, 30))]);
@@ -200,7 +203,7 @@ async fn an_id_of_dots_has_a_path_that_is_no_step() {
 
 /// A long id leads to its event by `Location`, and to its dead letter where the log has none.
 #[tokio::test]
-async fn event_of_a_long_id_is_sent_again_from_the_log_and_from_its_dead_letter() {
+async fn event_with_a_long_id_is_resent_from_log_and_dead_letter() {
     for is_in_log in [true, false] {
         let api = Api::with_billing().await;
         let whole = "日%".repeat(1_000);
@@ -265,8 +268,9 @@ async fn a_search_that_did_not_end_is_told_from_an_id_that_is_nowhere() {
     }
 }
 
+/// An event found by a search that did not end is sent, and the note says how far it searched.
 #[tokio::test]
-async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
+async fn event_found_by_an_unfinished_search_is_sent_with_a_note() {
     let api = slow_log().await;
     bury(&api, "2");
     for (id, is_new) in [("2", true), ("1", false)] {
@@ -343,7 +347,7 @@ async fn two_requests_make_two_deliveries_under_one_webhook_id() {
 }
 
 #[tokio::test]
-async fn where_an_id_repeats_a_key_says_which_event() {
+async fn repeated_id_needs_a_key_to_name_its_event() {
     let api = Api::with_billing().await;
     let other = LogRecord {
         delivery_key: "other".to_owned(),
@@ -352,7 +356,7 @@ async fn where_an_id_repeats_a_key_says_which_event() {
     write(
         &api,
         &[with_payload(delivered("1", 30)), another(other, 1)].map(|record| LogRecord {
-            origin: Origin::First,
+            origin: AttemptOrigin::First,
             ..record
         }),
     );
@@ -388,7 +392,7 @@ async fn a_copy_that_was_sent_again_is_no_second_event() {
         &[
             with_payload(delivered("1", 30)),
             LogRecord {
-                origin: Origin::Resend,
+                origin: AttemptOrigin::Resend,
                 ..another(copy, 1)
             },
         ],
@@ -493,7 +497,7 @@ async fn a_dead_letter_has_the_payload_where_the_log_has_none() {
     let api = Api::with_billing().await;
     let key = bury(&api, "1");
     let written = LogRecord {
-        kind: Kind::DeadLettered,
+        kind: RecordKind::DeadLettered,
         dead_letter_object: Some(key.clone()),
         ..dead("1")
     };
@@ -527,7 +531,7 @@ async fn letter_that_may_be_of_another_event_is_not_sent() {
         let events: Vec<_> = sources.iter().map(|source| event_from(source)).collect();
         let key = bury_at(&api, "x", &events, accepted_at);
         let written = LogRecord {
-            kind: Kind::DeadLettered,
+            kind: RecordKind::DeadLettered,
             dead_letter_object: Some(key),
             ..dead("1")
         };
@@ -598,8 +602,9 @@ async fn event_gets_a_new_webhook_id_where_it_is_asked_for() {
     assert_eq!(entry.marks.webhook_id, None);
 }
 
+/// A key that the log does not have sends no dead letter of the same event id.
 #[tokio::test]
-async fn a_key_that_the_log_does_not_have_sends_no_dead_letter_of_this_id() {
+async fn key_missing_in_the_log_sends_no_dead_letter() {
     let api = Api::with_billing().await;
     bury(&api, "1");
     assert_eq!(
@@ -610,7 +615,7 @@ async fn a_key_that_the_log_does_not_have_sends_no_dead_letter_of_this_id() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_again_says_why() {
+async fn refused_resends_say_why() {
     let api = Api::with_billing().await;
     resend(&api, "1", json!({}))
         .await
@@ -689,7 +694,7 @@ async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
     let api = Api::with_billing().await;
     let object = bury(&api, "1");
     let written = LogRecord {
-        kind: Kind::DeadLettered,
+        kind: RecordKind::DeadLettered,
         dead_letter_object: Some(object.clone()),
         ..dead("1")
     };
@@ -703,7 +708,7 @@ async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
             refused("1", 30),
             another(written, 1),
             LogRecord {
-                origin: Origin::First,
+                origin: AttemptOrigin::First,
                 ..another(newer, 2)
             },
         ],

@@ -91,8 +91,9 @@ async fn answer_says_what_was_left_out_and_why() {
     check("delete", 0).await;
 }
 
+/// An object is deleted as a whole, together with the list of its resolved letters.
 #[tokio::test]
-async fn an_object_is_deleted_as_a_whole_with_its_list_of_resolved_letters() {
+async fn object_is_deleted_whole_with_its_resolved_list() {
     let api = api().await;
     assert_eq!(
         counts(&api, "delete", json!({ "types": ["t"] })).await,
@@ -125,7 +126,7 @@ async fn a_dry_run_counts_the_same_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_and_stays() {
+async fn unreadable_letters_are_counted_and_stay() {
     let api = api().await;
     api.dead_letters.write(A, "not ours");
     api.dead_letters
@@ -165,7 +166,7 @@ async fn letters_of_a_subscription_that_is_gone_are_deleted_too() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_for_is_refused_by_member() {
+async fn invalid_deletion_requests_are_refused_by_member() {
     let api = api().await;
     for (request, member) in [
         (json!({ "ratePerSecond": 1 }), "ratePerSecond"),

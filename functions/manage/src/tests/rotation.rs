@@ -34,8 +34,9 @@ fn stored(api: &Api) -> Value {
     record["settings"]["subscriptions"]["Billing"]["signing"].clone()
 }
 
+/// The new secret is shown once, and signs first until the old one ends.
 #[tokio::test]
-async fn the_new_secret_is_shown_once_and_signs_first_until_the_old_one_ends() {
+async fn new_secret_is_shown_once_and_signs_before_the_old_one() {
     let api = Api::with_billing().await;
     let old = stored(&api)["secrets"][0].clone();
     let answer = api.call("POST", ROTATE, &[], "").await;
@@ -193,8 +194,9 @@ async fn a_masked_secret_keeps_its_time_when_it_is_written_back() {
     }
 }
 
+/// Settings that were read before a rotation do not take the new secret away.
 #[tokio::test]
-async fn what_was_read_before_a_rotation_does_not_take_the_new_secret_away() {
+async fn writing_an_older_view_does_not_remove_the_new_secret() {
     let api = Api::with_billing().await;
     let mut shown = api.get(PATH).await.json();
     rotate(&api, "").await;

@@ -126,7 +126,7 @@ async fn a_masked_secret_stands_for_the_one_that_it_names() {
 }
 
 #[tokio::test]
-async fn no_answer_repeats_a_secret_that_was_given() {
+async fn responses_never_repeat_a_given_secret() {
     let api = Api::with_billing().await;
     let path = "/topics/orders/subscriptions/billing";
     let answers = [

@@ -138,8 +138,9 @@ async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
     }
 }
 
+/// A damaged topic is named in lists, and can be deleted and written again.
 #[tokio::test]
-async fn a_damaged_topic_is_named_and_can_be_deleted_and_written_again() {
+async fn damaged_topic_is_named_and_can_be_deleted_and_rewritten() {
     let api = Api::with_billing().await;
     api.put("/topics/invoices", json!({})).await;
     api.state.damage("topics/orders.json");

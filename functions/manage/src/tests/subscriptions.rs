@@ -73,8 +73,9 @@ async fn without_its_topic_there_is_no_subscription() {
         .problem(404, "unknown-topic");
 }
 
+/// A disabled subscription that is written with another URL is active from now on.
 #[tokio::test]
-async fn writing_a_disabled_subscription_with_another_url_makes_it_active_from_now() {
+async fn disabled_subscription_with_a_new_url_is_active_from_now() {
     let api = Api::with_billing().await;
     let record = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
     let disabled = record.replace(
@@ -129,8 +130,9 @@ async fn subscriptions_are_listed_page_by_page_without_regard_to_case() {
     );
 }
 
+/// Subscriptions are selected by the beginning of their names, and by state.
 #[tokio::test]
-async fn subscriptions_are_selected_by_the_beginning_of_their_names_and_by_state() {
+async fn subscriptions_are_selected_by_name_prefix_and_state() {
     let api = Api::with_billing().await;
     for name in ["bills", "audit"] {
         api.put(&format!("/topics/orders/subscriptions/{name}"), billing())

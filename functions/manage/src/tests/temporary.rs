@@ -70,7 +70,7 @@ async fn a_subscription_whose_time_is_over_is_gone_before_it_is_swept() {
 }
 
 #[tokio::test]
-async fn what_stays_costs_no_note() {
+async fn permanent_topics_and_subscriptions_cost_no_note() {
     let api = Api::with_billing().await;
     api.get(&format!("{SUBSCRIPTION}/dead-letters")).await;
     for key in [
@@ -82,8 +82,9 @@ async fn what_stays_costs_no_note() {
     }
 }
 
+/// Writing a subscription, and reading its dead letters, count as its use.
 #[tokio::test]
-async fn writing_a_subscription_and_reading_its_dead_letters_are_its_use() {
+async fn writes_and_dead_letter_reads_count_as_use() {
     let api = Api::with_billing().await;
     let made = api.clock.now();
     api.put(SUBSCRIPTION, with("autoDeleteOnIdle", json!("PT8M")))
@@ -126,8 +127,9 @@ async fn a_write_that_changes_nothing_is_a_use_of_what_it_names() {
     }
 }
 
+/// A topic that is being deleted takes no write until its object must be gone.
 #[tokio::test]
-async fn a_topic_that_is_being_deleted_takes_no_write_until_its_object_must_be_gone() {
+async fn deleted_topic_refuses_writes_until_its_object_is_gone() {
     let api = Api::with_billing().await;
     let record = TopicRecord::parse(&api.state.read("topics/orders.json").unwrap()).unwrap();
     api.state.write(

@@ -32,8 +32,9 @@ async fn test(api: &Api, body: &str) -> Answer {
     api.call("POST", TEST, &[], body.to_owned()).await
 }
 
+/// A sample is sent once, and the attempt's request and response are shown.
 #[tokio::test]
-async fn a_sample_is_sent_once_and_what_was_asked_and_answered_is_shown() {
+async fn sample_is_sent_once_and_request_and_response_are_shown() {
     let headers = json!([
         { "name": "X-Tenant", "value": "acme" },
         { "name": "Authorization", "value": "Bearer s3cret", "isSecret": true },
@@ -187,7 +188,7 @@ async fn a_failure_is_shown_by_its_name() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_refused_and_nothing_is_sent() {
+async fn invalid_test_events_are_refused_and_nothing_is_sent() {
     let api = api(json!({})).await;
     for body in ["{}", "[]", "not JSON"] {
         test(&api, body).await.problem(400, "bad-event");

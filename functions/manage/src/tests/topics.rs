@@ -189,7 +189,7 @@ async fn subscriptions_in_the_body_are_put_and_the_others_stay() {
 }
 
 #[tokio::test]
-async fn what_is_shown_can_be_put_back() {
+async fn shown_settings_can_be_put_back() {
     let api = Api::with_billing().await;
     let shown = api.get("/topics/orders").await;
     let again = api.put("/topics/orders", shown.json()).await;
@@ -229,8 +229,9 @@ async fn a_topic_is_shown_with_where_to_publish_if_that_is_elsewhere() {
     }
 }
 
+/// An endpoint that is a publish URL of this installation is refused by member.
 #[tokio::test]
-async fn an_endpoint_that_is_a_publish_url_of_this_installation_is_refused_by_member() {
+async fn own_publish_url_as_an_endpoint_is_refused_by_member() {
     let api = Api::publishing_at("https://publish.example.com/stage/");
     assert_eq!(api.put("/topics/orders", json!({})).await.status, 201);
     let own = "https://Publish.example.com:443/stage/topics/another/api/events";
@@ -272,8 +273,9 @@ async fn an_endpoint_that_is_a_publish_url_of_this_installation_is_refused_by_me
     );
 }
 
+/// A publish URL that an older release took as an endpoint stays while it is not changed.
 #[tokio::test]
-async fn a_publish_url_that_an_older_release_took_stays_while_it_is_not_changed() {
+async fn older_publish_url_stays_while_unchanged() {
     let own = "https://publish.example.com/topics/another/events";
     let also = "https://publish.example.com/topics/third/events";
     let first = |url: &str| json!({ "endpoint": { "url": url } });
@@ -302,8 +304,9 @@ async fn a_publish_url_that_an_older_release_took_stays_while_it_is_not_changed(
     check(&second, "endpoint.fallbackUrl").await;
 }
 
+/// A topic's schema stays if its subscriptions cannot follow it, also those in the same write.
 #[tokio::test]
-async fn a_schema_that_other_subscriptions_cannot_follow_does_not_go_with_them() {
+async fn schema_that_other_subscriptions_cannot_follow_is_refused() {
     let api = Api::with_billing().await;
     let mut binary = billing();
     binary["contentMode"] = json!("binary");

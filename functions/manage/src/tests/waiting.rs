@@ -8,7 +8,7 @@ use posthaste_core::circuit::{
     DeliveryTarget, HealthSettings, LinkShard, Observation, RequestFailure, shard_index,
 };
 use posthaste_core::delivery_log::{
-    LogRecord, LookOutcome, Wait, WaitChanges, WaitingLook, WaitingPart,
+    LogRecord, LookOutcome, WaitChanges, WaitTransition, WaitingLook, WaitingPart,
 };
 use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, Timestamp};
@@ -135,7 +135,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
     let record = LogRecord {
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
-        wait: Wait::Begins,
+        wait: WaitTransition::Begins,
         ..LogRecord::default()
     };
     let changes = WaitChanges::from_records("m-1", std::iter::repeat_n(&record, 11));
@@ -220,7 +220,7 @@ async fn a_list_counts_for_each_subscription_apart() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_counts_as_one_event_or_more() {
+async fn unknown_contents_count_as_one_event_or_more() {
     let api = Api::with_billing().await;
     let message = |body| OutgoingMessage {
         body,
@@ -434,7 +434,7 @@ async fn the_last_outcome_is_that_of_the_newest_attempt_in_the_log() {
 }
 
 #[tokio::test]
-async fn what_is_shown_is_put_back_and_never_stored() {
+async fn shown_waiting_can_be_put_back_and_is_never_stored() {
     let api = Api::with_billing().await;
     api.hold_these("a", &[accepted("Billing", 4, 50)]);
     write(&api, "a", &[delivered("one", 90)]);

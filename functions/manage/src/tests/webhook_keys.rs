@@ -87,7 +87,7 @@ async fn during_a_rotation_both_keys_are_there_and_then_the_new_one() {
 }
 
 #[tokio::test]
-async fn it_does_not_tell_what_exists() {
+async fn keys_do_not_tell_which_subscriptions_exist() {
     let api = signing_with(&[SYMMETRIC]).await;
     for query in [
         "?topic=orders&subscription=billing",
@@ -104,7 +104,7 @@ async fn it_does_not_tell_what_exists() {
 }
 
 #[tokio::test]
-async fn it_is_asked_about_one_subscription() {
+async fn keys_are_asked_for_one_subscription() {
     let api = Api::with_billing().await;
     for query in [
         "",

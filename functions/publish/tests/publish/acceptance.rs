@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind};
 use posthaste_core::model::{DISABLED_KEPT, DeliveryLogMode, MATCHED_IN_MESSAGES_MAX, Timestamp};
 use posthaste_core::pressure::{
     LevelThresholds, PressureLevel, PressureState, Resource, ResourceState,
@@ -47,7 +47,10 @@ fn named(world: &World) -> Vec<(String, Vec<Option<String>>)> {
 /// Event, result and names of each record.
 fn records(world: &World) -> Vec<(String, LogResult, Option<String>)> {
     let shown = |record: LogRecord| {
-        assert_eq!((record.kind, &*record.subscription), (Kind::Accepted, ""));
+        assert_eq!(
+            (record.kind, &*record.subscription),
+            (RecordKind::Accepted, "")
+        );
         (record.event_id.unwrap(), record.result, record.matched)
     };
     world.recorded().concat().into_iter().map(shown).collect()
@@ -267,7 +270,7 @@ const GONE: &str = "the endpoint answered 410 Gone";
 const BY_HAND: &str = "disabled by an operator";
 
 /// The messages and the records of an event that is published so much later.
-async fn published_after(topic: &Value, later: Duration) -> (usize, Vec<(Kind, LogResult)>) {
+async fn published_after(topic: &Value, later: Duration) -> (usize, Vec<(RecordKind, LogResult)>) {
     let world = World::new(json!({})).await;
     let put = world.store.put(
         "topics/orders.json",
@@ -284,8 +287,8 @@ async fn published_after(topic: &Value, later: Duration) -> (usize, Vec<(Kind, L
 
 #[tokio::test]
 async fn disabled_subscription_keeps_or_skips_what_it_misses() {
-    let kept = (1, vec![(Kind::Accepted, LogResult::Pending)]);
-    let skipped = (0, vec![(Kind::Dropped, LogResult::Dropped)]);
+    let kept = (1, vec![(RecordKind::Accepted, LogResult::Pending)]);
+    let skipped = (0, vec![(RecordKind::Dropped, LogResult::Dropped)]);
     // It was disabled an hour before.
     let over = DISABLED_KEPT.saturating_sub(Duration::from_hours(1));
     let nearly = over.saturating_sub(Duration::from_millis(1));
@@ -335,7 +338,7 @@ async fn skipped_event_is_not_recorded_as_unmatched() {
     assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
     let records = world.recorded().concat().into_iter();
     let kinds: Vec<_> = records.map(|record| record.kind).collect();
-    assert_eq!(kinds, [Kind::Dropped]);
+    assert_eq!(kinds, [RecordKind::Dropped]);
 }
 
 /// Other subscriptions get the event as ever.

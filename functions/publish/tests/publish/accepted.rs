@@ -149,8 +149,9 @@ async fn a_message_says_all_that_deliver_needs() {
     );
 }
 
+/// An event has one key towards all subscriptions, and another one in every request.
 #[tokio::test]
-async fn an_event_has_one_key_towards_all_subscriptions_and_another_in_every_request() {
+async fn event_key_is_shared_by_subscriptions_and_new_per_request() {
     let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
     let app = posthaste_publish::router(world.publish().into());
     for _ in 0..2 {
@@ -189,8 +190,9 @@ async fn both_paths_take_events_and_ignore_the_query() {
     assert_eq!(world.packed(), vec![("a".to_owned(), 1); 4]);
 }
 
+/// Events that no subscription matches are accepted, and nothing is written for them.
 #[tokio::test]
-async fn without_a_matching_subscription_events_are_accepted_and_pass_by() {
+async fn events_without_a_matching_subscription_are_accepted() {
     let other = subscriptions(&[(
         "a",
         json!({ "filter": { "includedEventTypes": ["other"] } }),
@@ -202,8 +204,9 @@ async fn without_a_matching_subscription_events_are_accepted_and_pass_by() {
     }
 }
 
+/// The response counts each subscription once, and the events that none takes.
 #[tokio::test]
-async fn the_answer_counts_each_subscription_once_and_the_events_that_none_takes() {
+async fn response_counts_each_subscription_once_and_unmatched_events() {
     let by_type = |event_type: &str| json!({ "filter": { "includedEventTypes": [event_type] } });
     let gone = json!({ "status": { "state": "Disabled", "since": "2026-11-21T09:00:00Z" } });
     let of_type = |it: &&str| MINIMAL.replace("\"t\"", &format!("\"{it}\""));

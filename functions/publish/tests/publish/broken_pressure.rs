@@ -129,8 +129,9 @@ async fn a_state_from_the_future_counts_by_how_far_it_is_off() {
     check(ahead(u64::MAX / 4), Got::Accepted).await;
 }
 
+/// A monitor that stops holds no producer forever, and lets no flood in.
 #[tokio::test]
-async fn a_monitor_that_stops_holds_nobody_for_ever_and_lets_no_flood_in() {
+async fn stopped_monitor_neither_blocks_forever_nor_lets_floods_in() {
     let world = World::new(one()).await;
     put(&world, refusing(at_start())).await;
     assert_eq!(publish(&world).await, Got::Refused);

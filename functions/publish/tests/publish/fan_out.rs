@@ -54,8 +54,9 @@ async fn every_event_goes_where_a_filter_lets_it() {
     assert!(world.deliveries()[1].events[0].key.ends_with("-1"));
 }
 
+/// An event that no message may hold is stored byte for byte.
 #[tokio::test]
-async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
+async fn event_no_message_may_hold_is_stored_as_written() {
     let world = World::new(one()).await;
     let event = MINIMAL.replace('}', ",\"data\":\"\u{fffe}\u{ffff}\\uffff\"}");
     assert_eq!(world.post(&[STRUCTURED], event.clone()).await.status, 200);
@@ -152,8 +153,9 @@ async fn a_fan_out_of_several_waves_arrives_whole() {
     );
 }
 
+/// An event with many large copies is stored once, and its messages refer to it.
 #[tokio::test]
-async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
+async fn event_with_many_large_copies_is_stored_once() {
     let world = World::new(many(5, &json!({}))).await;
     let large = event_of(900_000);
     assert_eq!(
@@ -202,7 +204,7 @@ async fn an_event_with_few_large_copies_travels_in_its_messages() {
 }
 
 #[tokio::test]
-async fn no_message_is_larger_than_sqs_takes() {
+async fn messages_are_never_larger_than_sqs_takes() {
     let trace = r#","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#;
     let batching = json!({ "maxEventsPerBatch": 5000, "preferredBatchSizeInKilobytes": 1024 });
     for (size, subscribers) in [(140, 3), (2_000, 3), (9_000, 500)] {
@@ -259,8 +261,9 @@ async fn an_event_expires_at_the_earliest_of_three_times() {
 
 const TIME_TO_LIVE: &str = "posthaste-time-to-live";
 
+/// A request gives all its events a time to live, in every schema.
 #[tokio::test]
-async fn a_request_gives_all_its_events_a_time_to_live_in_every_schema() {
+async fn time_to_live_of_a_request_applies_in_every_schema() {
     let topics = [
         (json!({}), STRUCTURED, MINIMAL),
         (
@@ -297,8 +300,9 @@ async fn a_request_gives_all_its_events_a_time_to_live_in_every_schema() {
     }
 }
 
+/// A request's time to live is bounded by the event's own and by the topic's.
 #[tokio::test]
-async fn a_request_s_time_to_live_is_bounded_by_the_event_and_the_topic() {
+async fn time_to_live_of_a_request_is_bounded_by_event_and_topic() {
     let mut settings = subscriptions(&[("a", json!({}))]);
     settings["defaultTimeToLive"] = "PT2H".into();
     let world = World::new(settings).await;

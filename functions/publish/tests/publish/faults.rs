@@ -61,8 +61,9 @@ fn assert_no_dangling_reference(world: &World) {
     }
 }
 
+/// Whatever call fails, a 200 means that every delivery is there.
 #[tokio::test]
-async fn whatever_call_fails_a_200_means_that_everything_is_there() {
+async fn status_200_means_all_deliveries_exist_under_any_fault() {
     for bytes in [100, 900_000] {
         at_every_effect(async |plan, place| {
             let world = world().await;
@@ -203,8 +204,9 @@ async fn broken_records(world: &World) -> Vec<Bytes> {
     ]
 }
 
+/// A broken record leads to 503, unless a good one was known: then that one stays in use.
 #[tokio::test]
-async fn a_broken_record_is_no_reason_to_refuse_where_a_good_one_was_known_and_else_a_503() {
+async fn broken_record_is_503_only_without_a_known_good_one() {
     for record in broken_records(&world().await).await {
         let world = world().await;
         let known = router(Arc::new(world.publish()));

@@ -28,8 +28,9 @@ async fn a_wrong_key_publishes_nothing_wherever_it_is() {
     world.assert_untouched();
 }
 
+/// A key works until it is regenerated, and the other one works all the time.
 #[tokio::test]
-async fn a_key_works_until_it_is_regenerated_and_the_other_all_the_time() {
+async fn key_works_until_regenerated_and_the_other_always_does() {
     let world = World::new(one()).await;
     let app = posthaste_publish::router(world.publish().into());
     let status = async |key: &'static str| {

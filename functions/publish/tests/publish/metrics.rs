@@ -70,8 +70,9 @@ fn events_are_counted_and_matched_ones_once() {
     assert_eq!(counted(&posts), expected);
 }
 
+/// Requests that back pressure delays or refuses are counted by tier.
 #[test]
-fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
+fn delayed_and_refused_requests_are_counted_by_tier() {
     let tarpit = Duration::from_secs(15);
     let counted = recorded(async {
         let world = World::new(one()).await;
@@ -130,8 +131,9 @@ fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
     assert_eq!(of_pressure.collect::<Vec<_>>(), expected);
 }
 
+/// A refused request counts as one event, and only of a topic that exists.
 #[test]
-fn a_refused_request_counts_as_one_event_of_a_topic_that_is_there() {
+fn refused_request_counts_as_one_event_of_an_existing_topic() {
     let posts = [
         ("/topics/orders/events", KEY.1, "[{},{}]".to_owned()),
         ("/topics/nope/events", KEY.1, events(1)),

@@ -72,8 +72,9 @@ async fn a_packed_request_is_the_same_as_a_plain_one() {
     assert_eq!(published(&world), 1);
 }
 
+/// A repeated request is answered like the first one, whatever has changed since.
 #[tokio::test]
-async fn a_repeated_request_is_answered_like_the_first_whatever_has_changed_since() {
+async fn repeated_request_gets_the_first_response_after_changes() {
     let world = World::new(one()).await;
     let batch = format!("[{MINIMAL},{MINIMAL}]");
     let ask = async || world.post(&[BATCH, NAMED], batch.clone()).await.body;
@@ -88,8 +89,9 @@ async fn a_repeated_request_is_answered_like_the_first_whatever_has_changed_sinc
     assert_eq!(ask().await, first);
 }
 
+/// A request that an older release published is answered without the matches.
 #[tokio::test]
-async fn what_an_older_release_published_is_answered_without_the_matches() {
+async fn request_of_an_older_release_is_answered_without_matches() {
     let world = World::new(one()).await;
     post(&world, "a", MINIMAL).await;
     let (key, record) = world.store.objects_under("idempotency/").remove(0);
@@ -183,7 +185,7 @@ async fn a_name_that_is_none_is_refused_and_so_are_two() {
 }
 
 #[tokio::test]
-async fn what_is_refused_for_another_reason_leaves_the_name_free() {
+async fn request_refused_for_another_reason_leaves_its_name_free() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", "{}").await.status, 400);
     assert_eq!(
@@ -199,7 +201,7 @@ async fn what_is_refused_for_another_reason_leaves_the_name_free() {
 }
 
 #[tokio::test]
-async fn of_requests_that_race_one_publishes() {
+async fn only_one_of_racing_requests_publishes() {
     let world = World::new(one()).await;
     let app = router(world.publish().into());
     let posts = (0..20).map(|_| {
@@ -223,7 +225,7 @@ async fn of_requests_that_race_one_publishes() {
 
 /// A request of the same name while another is at it: the queue of that one never answers.
 #[tokio::test]
-async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_lapses() {
+async fn request_in_progress_keeps_its_name_until_over_or_lapsed() {
     let world = World::new(one()).await;
     let plan = FaultPlan::by(|effect| {
         (effect.operation == PortOperation::SendBatch).then_some(CallFault::HangBefore)
@@ -296,8 +298,9 @@ impl QueueReceiver for Slow {
     }
 }
 
+/// A client that leaves while its request is written leaves nothing half done.
 #[tokio::test]
-async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_done() {
+async fn client_leaving_during_the_write_leaves_nothing_half_done() {
     let world = World::new(one()).await;
     let app = router(world.publish_over(Slow, world.store.clone()).into());
     let left = send(
@@ -339,8 +342,9 @@ async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
     assert_eq!(published(&world), 2);
 }
 
+/// Whatever call fails, the name is free again or lapses, and nothing is lost.
 #[tokio::test]
-async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_lost() {
+async fn name_is_freed_or_lapses_under_any_fault_without_loss() {
     at_every_effect(async |plan, place| {
         let world = World::new(one()).await;
         let queue = |queue| Faulty::new(queue, "deliveries", plan);

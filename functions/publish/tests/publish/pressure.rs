@@ -159,8 +159,9 @@ async fn a_connection_that_closes_in_the_tarpit_has_published_nothing() {
     world.assert_untouched();
 }
 
+/// A bad event waits before it is refused, and a wrong key is refused at once.
 #[tokio::test]
-async fn a_bad_event_waits_before_it_is_refused_and_a_wrong_key_does_not() {
+async fn bad_event_waits_before_refusal_and_a_wrong_key_does_not() {
     let world = tarpitted().await;
     assert_eq!(
         world
@@ -220,8 +221,9 @@ fn advising(world: &World) -> Arc<EmbeddedPublish> {
     Arc::new(publish)
 }
 
+/// An advising tarpit makes no request wait, and one per delay goes on.
 #[tokio::test]
-async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on() {
+async fn advising_tarpit_lets_one_request_per_delay_through() {
     let world = tarpitted().await;
     let publish = advising(&world);
     let post = async |headers: &[(&str, &str)]| advised(&publish, headers, MINIMAL).await;
@@ -322,13 +324,15 @@ async fn let_through(obeys: bool) -> Vec<u64> {
     through
 }
 
+/// A producer that waits as it is told is let through again and again.
 #[tokio::test]
-async fn a_producer_that_waits_as_it_is_told_is_let_through_again_and_again() {
+async fn producer_that_waits_as_told_is_always_let_through() {
     assert_eq!(let_through(true).await, [0, 16, 32, 48, 64, 80, 96, 112]);
 }
 
+/// A producer that does not wait is held to one request per delay.
 #[tokio::test]
-async fn a_producer_that_does_not_wait_is_held_to_one_request_per_delay() {
+async fn impatient_producer_gets_one_request_per_delay() {
     assert_eq!(let_through(false).await, [0, 15, 30, 45, 60, 75, 90, 105]);
 }
 
@@ -497,8 +501,9 @@ async fn an_internal_key_is_not_held_once_others_are_refused() {
     );
 }
 
+/// Without keys of other tiers, a producer can step back but not forward.
 #[tokio::test]
-async fn without_keys_of_other_tiers_a_producer_can_step_back_but_not_forward() {
+async fn producer_without_other_keys_may_only_step_back() {
     let world = World::new(one()).await;
     put_pressure(&world, Duration::ZERO, Some(ProducerTier::Bulk), &[]).await;
     assert_eq!(statuses(&world, "key-one").await, [503, 503, 200, 200, 200]);
@@ -508,8 +513,9 @@ async fn without_keys_of_other_tiers_a_producer_can_step_back_but_not_forward() 
     assert_eq!(world.post(&[STRUCTURED, BULK], MINIMAL).await.status, 200);
 }
 
+/// Dehydrated events are stored and referenced, unless they are tiny.
 #[tokio::test]
-async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
+async fn dehydrated_events_are_stored_unless_tiny() {
     let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
     put_pressure(&world, Duration::ZERO, None, &[PressureMeasure::Dehydrate]).await;
     let body = format!("[{},{MINIMAL},{}]", event_of(2000), event_of(3000));

@@ -133,8 +133,9 @@ async fn an_event_grid_event_is_received_as_a_cloud_event_too() {
     );
 }
 
+/// Every event of a request has an id of its own, and filters see the mapped members.
 #[tokio::test]
-async fn every_event_of_a_request_has_an_id_of_its_own_and_filters_see_what_is_mapped() {
+async fn each_custom_event_has_its_id_and_is_filtered_as_mapped() {
     let mut settings = custom(&[("custom", EventSchema::Custom)]);
     settings["subscriptions"]["custom"]["filter"] =
         json!({ "includedEventTypes": ["Created"], "subjectBeginsWith": "default" });
@@ -157,8 +158,9 @@ async fn every_event_of_a_request_has_an_id_of_its_own_and_filters_see_what_is_m
     assert_ne!(ids[0], ids[1]);
 }
 
+/// A custom event that cannot be mapped is refused by index and member.
 #[tokio::test]
-async fn a_custom_event_that_cannot_be_mapped_is_refused_by_index_and_member() {
+async fn unmappable_custom_event_is_refused_by_index_and_member() {
     let world = World::new(custom(&ALL)).await;
     let body = format!(
         "[{CREATED},{}]",
@@ -183,7 +185,7 @@ async fn a_custom_event_that_cannot_be_mapped_is_refused_by_index_and_member() {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_stored_once_for_each_schema() {
+async fn stored_events_are_stored_once_for_each_schema() {
     let outputs = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(|name| {
         (
             name,
@@ -236,7 +238,7 @@ async fn what_is_stored_is_stored_once_for_each_schema() {
 }
 
 #[tokio::test]
-async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
+async fn messages_of_custom_events_are_never_too_large_for_sqs() {
     let mut settings = custom(&[("a", EventSchema::Custom)]);
     settings["inputMapping"]["subject"] = json!({ "sourceField": "s" });
     settings["subscriptions"]["a"]["batching"] =
@@ -280,8 +282,9 @@ async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
     assert_eq!(world.store.objects_under("payloads/"), vec![]);
 }
 
+/// The size that a mapping gives to small events is bounded, and counts as memory.
 #[tokio::test]
-async fn what_a_mapping_makes_of_small_events_is_bounded_and_counts_as_memory() {
+async fn mapped_size_of_small_events_is_bounded_and_counted() {
     let mut topic = custom(&ALL[1..2]);
     for member in ["eventType", "subject", "dataVersion"] {
         topic["inputMapping"][member] = json!({ "defaultValue": "x".repeat(1024) });

@@ -5,7 +5,7 @@ use std::fs::File;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{FileKey, FileName, SizedFile};
-use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merge};
+use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merge_files};
 use posthaste_ports::{ObjectStore, Ports};
 
 use super::hour::HourMerge;

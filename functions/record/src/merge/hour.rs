@@ -13,7 +13,7 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_delivery_log::{LogFile, LogReader, MergedPart};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
-use posthaste_services::pages;
+use posthaste_services::list_pages;
 
 use super::report::{MergeReport, RunTimes};
 use crate::error::LogFilesError;

@@ -23,8 +23,9 @@ async fn once_written(kit: &Kit, files: usize) {
     }
 }
 
+/// An hour that two processes write never has more than 120 files to merge.
 #[tokio::test]
-async fn an_hour_that_two_processes_write_never_has_more_than_120_files_to_merge() {
+async fn hour_with_two_writers_has_at_most_120_files_to_merge() {
     let mut kit = Kit::new();
     kit.record.settings = on_aws();
     let mut other = wire(
@@ -44,8 +45,9 @@ async fn an_hour_that_two_processes_write_never_has_more_than_120_files_to_merge
     assert_eq!(kit.ids().await, ids_of(&all));
 }
 
+/// A process that finds another merge writes nothing until that merge ends.
 #[tokio::test]
-async fn a_process_that_finds_another_merge_writes_nothing_until_it_ends() {
+async fn writer_waits_while_another_process_merges() {
     let mut kit = Kit::new();
     kit.record.settings = on_aws();
     let all = records(0..70);

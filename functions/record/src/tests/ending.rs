@@ -36,7 +36,7 @@ fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
 }
 
 #[tokio::test]
-async fn what_is_older_than_the_retention_goes() {
+async fn files_older_than_the_retention_are_deleted() {
     let kit = kit(&[0, 167, 168, 169, 500], RecordSettings::default());
     let ended = kit.record.delete_ended_files(Some(disk(0))).await.unwrap();
     let oldest = Some(at("2026-02-28T03:00:00Z"));
@@ -80,8 +80,9 @@ async fn the_oldest_hours_make_room() {
     assert_eq!(kit.log.keys("").len(), 5);
 }
 
+/// A disk that fills up makes the log smaller, and one that is not known does not.
 #[tokio::test]
-async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_does_not() {
+async fn log_shrinks_as_its_disk_fills_unless_the_disk_is_unknown() {
     let hours: Vec<u64> = (0..15).collect();
     let kit = kit(
         &hours,
@@ -135,7 +136,7 @@ async fn files_that_a_lifecycle_deletes_stay() {
 
 /// An earlier version set files aside within the log, where readers of the folder found them.
 #[tokio::test]
-async fn what_an_earlier_version_set_aside_leaves_the_log() {
+async fn files_an_earlier_version_set_aside_leave_the_log() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
     kit.record.ports.aside =
@@ -154,7 +155,7 @@ async fn what_an_earlier_version_set_aside_leaves_the_log() {
 }
 
 #[tokio::test]
-async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
+async fn faults_while_moving_aside_lose_no_file() {
     at_every_effect(async |plan, place| {
         let kit = Kit::with(plan);
         let file = format!("{HOUR}07-b.parquet");
@@ -191,7 +192,7 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
 
 /// What was set aside in a place of its own ends like the log's files.
 #[tokio::test]
-async fn what_was_set_aside_elsewhere_ends_with_its_hour() {
+async fn files_set_aside_elsewhere_end_with_their_hour() {
     let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
     kit.record.ports.aside =

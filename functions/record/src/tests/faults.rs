@@ -10,7 +10,7 @@ use super::*;
 const LAPSE: Duration = Duration::from_secs(151);
 
 #[tokio::test]
-async fn no_fault_of_writing_or_merging_loses_a_record() {
+async fn faults_while_writing_or_merging_lose_no_record() {
     at_every_effect(async |plan, place| {
         let kit = Kit::with(plan);
         let all = records(0..40);
@@ -33,7 +33,7 @@ async fn no_fault_of_writing_or_merging_loses_a_record() {
 }
 
 #[tokio::test]
-async fn no_kill_in_a_merge_loses_a_record() {
+async fn kills_during_a_merge_lose_no_record() {
     for fault in [CallFault::HangBefore, CallFault::HangAfter] {
         for number in 0.. {
             let plan = FaultPlan::nth(number, fault.clone());

@@ -8,7 +8,7 @@ use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 use super::*;
 
 #[tokio::test]
-async fn a_batch_becomes_one_file_an_hour_in_which_each_record_is_once() {
+async fn batch_becomes_one_file_an_hour_with_each_record_once() {
     let kit = Kit::new();
     let late = record(9_000, at("2026-03-07T01:59:59Z"));
     let mut all = records(0..100);

@@ -9,7 +9,7 @@ use super::*;
 
 fn tried(number: u64, result: LogResult) -> LogRecord {
     LogRecord {
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         result,
         reason: (result != LogResult::Delivered).then(|| "Busy".to_owned()),
         status: Some(503),
@@ -105,9 +105,9 @@ async fn late_record_of_an_event_that_arrived_leaves_none_waiting() {
 #[tokio::test]
 async fn event_that_ended_without_an_attempt_waits_no_more() {
     for (kind, result) in [
-        (Kind::AnsweredLate, LogResult::Delivered),
-        (Kind::Expired, LogResult::DeadLettered),
-        (Kind::GivenUp, LogResult::DeadLettered),
+        (RecordKind::AnsweredLate, LogResult::Delivered),
+        (RecordKind::Expired, LogResult::DeadLettered),
+        (RecordKind::GivenUp, LogResult::DeadLettered),
     ] {
         for is_late in [false, true] {
             let kit = Kit::new();

@@ -73,7 +73,7 @@ async fn an_idle_run_costs_one_read_and_one_listing() {
 }
 
 #[tokio::test]
-async fn of_two_runs_one_merges() {
+async fn only_one_of_two_runs_merges() {
     let kit = Kit::new();
     fill(&kit, 3);
     kit.close_hour();
@@ -195,7 +195,7 @@ async fn parts_beside_a_damaged_one_stay() {
 }
 
 #[tokio::test]
-async fn what_came_late_is_merged_within_a_day() {
+async fn late_files_are_merged_within_a_day() {
     let kit = Kit::new();
     let old = record(1, at("2026-01-01T00:00:00Z"));
     kit.put_fresh(1, std::slice::from_ref(&old));
@@ -208,8 +208,9 @@ async fn what_came_late_is_merged_within_a_day() {
     assert_eq!(kit.files(), [1, 0]);
 }
 
+/// Ten thousand records of many hours are all found after the merge.
 #[tokio::test]
-async fn ten_thousand_records_of_many_hours_are_all_found_after_the_merge() {
+async fn ten_thousand_records_are_all_found_after_the_merge() {
     let kit = Kit::new();
     let start = at("2026-03-01T00:00:00Z");
     let of_hour = |n: u64| record(n, start + Duration::from_secs(n * 60 * 60 * 48 / 10_000));
@@ -231,7 +232,7 @@ async fn ten_thousand_records_of_many_hours_are_all_found_after_the_merge() {
         let found = reader.look_up(&files, &look_up).await.unwrap().records;
         // Files do not say whether a delivery waits.
         let wanted = LogRecord {
-            wait: Wait::Unknown,
+            wait: WaitTransition::Unknown,
             ..wanted.clone()
         };
         assert_eq!(found, [wanted]);

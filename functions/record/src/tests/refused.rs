@@ -143,8 +143,9 @@ fn shown(recorder: &PrometheusRecorder, name: &str) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
 
+/// The age of the oldest refused record is shown until the record is written.
 #[tokio::test]
-async fn the_age_of_the_oldest_refused_record_is_shown_until_it_is_written() {
+async fn age_of_the_oldest_refused_record_shows_until_written() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let kit = Kit::with(&refusing());
@@ -169,7 +170,7 @@ async fn the_age_of_the_oldest_refused_record_is_shown_until_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_counts_as_the_records_that_it_shows() {
+async fn unreadable_messages_count_as_the_records_they_show() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let kit = Kit::new();

@@ -217,7 +217,7 @@ async fn summaries_that_fail_stop_no_look_at_all_hours() {
 /// Whatever fails, and wherever a run is cut short: an event is found, and a later run has all
 /// filters.
 #[tokio::test]
-async fn no_fault_hides_an_event() {
+async fn faults_never_hide_an_event() {
     at_every_effect(async |plan, place| {
         let mut kit = Kit::with(plan);
         for some in records(0..30).chunks(10) {

@@ -7,7 +7,7 @@ use posthaste_testkit::{CallFault, FaultPlan};
 
 use super::*;
 
-fn waiting_record(number: u64, wait: Wait, time: &str) -> LogRecord {
+fn waiting_record(number: u64, wait: WaitTransition, time: &str) -> LogRecord {
     LogRecord {
         result: LogResult::Retry,
         subscription: "billing".to_owned(),
@@ -18,7 +18,7 @@ fn waiting_record(number: u64, wait: Wait, time: &str) -> LogRecord {
 
 fn begun(numbers: std::ops::Range<u64>) -> Vec<LogRecord> {
     numbers
-        .map(|number| waiting_record(number, Wait::Begins, "2026-03-07T03:05:00Z"))
+        .map(|number| waiting_record(number, WaitTransition::Begins, "2026-03-07T03:05:00Z"))
         .collect()
 }
 
@@ -44,7 +44,7 @@ async fn records_add_up_to_what_waits() {
     let kit = Kit::new();
     kit.handle("a", &begun(0..10)).await;
     assert_eq!(waiting(&kit).await, Some(10));
-    let ended = |number| waiting_record(number, Wait::Ends, "2026-03-07T03:06:00Z");
+    let ended = |number| waiting_record(number, WaitTransition::Ends, "2026-03-07T03:06:00Z");
     kit.handle("b", &(0..9).map(ended).collect::<Vec<_>>())
         .await;
     assert_eq!(waiting(&kit).await, Some(1));
@@ -77,7 +77,11 @@ async fn message_counts_when_all_its_records_are_written() {
     });
     let kit = Kit::with(&plan);
     let mut both = begun(0..2);
-    both.push(waiting_record(2, Wait::Begins, "2026-03-07T02:59:00Z"));
+    both.push(waiting_record(
+        2,
+        WaitTransition::Begins,
+        "2026-03-07T02:59:00Z",
+    ));
     kit.handle("a", &both).await;
     assert_eq!(waiting(&kit).await, Some(3));
 }
@@ -91,7 +95,11 @@ async fn message_whose_records_are_refused_counts_nothing_yet() {
     });
     let kit = Kit::with(&plan);
     let mut both = begun(0..2);
-    both.push(waiting_record(2, Wait::Begins, "2026-03-07T02:59:00Z"));
+    both.push(waiting_record(
+        2,
+        WaitTransition::Begins,
+        "2026-03-07T02:59:00Z",
+    ));
     let batch = vec![message("a", render_records(&both).remove(0))];
     let response = kit.record.handle(batch, kit.deadline()).await;
     assert_eq!((response.failures.len(), waiting(&kit).await), (1, None));

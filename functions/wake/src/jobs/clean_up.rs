@@ -166,8 +166,9 @@ mod tests {
         (kit, Timestamp::from_millis(old))
     }
 
+    /// Old objects are deleted in the minute of their kind, and young ones stay.
     #[tokio::test]
-    async fn old_objects_go_in_the_minute_of_their_kind_and_young_ones_stay() {
+    async fn old_objects_go_in_the_minute_of_their_kind_and_young_stay() {
         let check = async |minute, expected: [usize; 7]| {
             let (kit, old) = at(minute);
             for (name, at) in [("old", old), ("young", kit.clock.now())] {

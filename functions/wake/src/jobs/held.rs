@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn deliveries_go_where_the_state_of_their_subscription_lets_them() {
+    async fn held_deliveries_go_as_the_subscription_state_allows() {
         let check = async |state: Option<&str>, expected: usize| {
             let kit = Kit::new();
             let status =

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_object_goes_at_a_time_where_that_is_the_speed() {
+    async fn parked_objects_go_one_at_a_time_at_that_speed() {
         let kit = Kit::new();
         for n in 0..4 {
             kit.park(Duration::ZERO, &n.to_string(), 2);

@@ -1,6 +1,6 @@
 //! Replays: dead letters that were asked for go back into the delivery queue, at the rate of each
 //! replay. Rules of what may be asked for, and when which event may be sent, are in
-//! [`posthaste_core::release::replay`].
+//! [`posthaste_core::release::continue_replay`].
 
 mod left;
 mod log_records;

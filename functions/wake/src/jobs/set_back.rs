@@ -139,8 +139,9 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
+    /// Objects of a clock that was ahead are moved, and the next run continues a long scan.
     #[tokio::test]
-    async fn objects_of_a_clock_that_was_ahead_are_moved_and_a_scan_goes_on_in_the_next_run() {
+    async fn objects_parked_ahead_are_moved_and_the_next_run_continues() {
         let kit = Kit::new();
         for n in 0..=PAGES_MAX * PAGE {
             kit.park(
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_scan_is_due_nothing_is_listed() {
+    async fn run_without_a_due_scan_lists_nothing() {
         let kit = Kit::new();
         let job = SetBack::run(kit.run(), None).await;
         assert_eq!((job.moved, job.scan), (0, None));

@@ -27,8 +27,9 @@ fn failing(operation: PortOperation) -> FaultPlan {
     plan
 }
 
+/// The first list begins at the start, and the next ones ten minutes before the last run.
 #[tokio::test]
-async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_last_run() {
+async fn first_list_begins_at_the_start_later_ones_before_last_run() {
     let world = World::new();
     assert_eq!(world.begun_after(Duration::ZERO).await, [None]);
     assert_eq!(
@@ -42,7 +43,7 @@ async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_
 }
 
 #[tokio::test]
-async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
+async fn list_begins_ten_minutes_before_the_oldest_object_left() {
     let plan = failing(PortOperation::SendBatch);
     let world = World::with(&FaultPlan::none(), &plan);
     world.run_after(Duration::ZERO).await;
@@ -118,8 +119,9 @@ async fn an_object_that_was_written_late_is_released_within_a_day() {
     );
 }
 
+/// A scan of the list's start that fails does not fail its run, and is repeated in an hour.
 #[tokio::test]
-async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_hour() {
+async fn failed_scan_of_the_start_fails_no_run_and_repeats_hourly() {
     let failing = Arc::new(AtomicUsize::new(0));
     let lists_left = Arc::clone(&failing);
     let plan = FaultPlan::by(move |effect| {
@@ -143,7 +145,7 @@ async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_ho
 }
 
 #[tokio::test]
-async fn what_a_clock_that_was_ahead_left_hides_nothing() {
+async fn cursor_of_a_clock_that_was_ahead_hides_no_parked_object() {
     let world = World::new();
     let next_year = world.clock.now() + 365 * DAY;
     let now = world.clock.now();
@@ -165,8 +167,9 @@ async fn what_a_clock_that_was_ahead_left_hides_nothing() {
     assert_eq!(world.queue.take_bodies().len(), 1);
 }
 
+/// A lease of an older program, or one that cannot be read, starts from the beginning.
 #[tokio::test]
-async fn a_lease_of_an_older_program_or_none_of_ours_starts_from_the_beginning() {
+async fn lease_of_an_older_program_starts_from_the_beginning() {
     for lease in [
         r#"{"lapsesAt":0}"#,
         "{",

@@ -25,7 +25,7 @@ fn hangs_once(operation: PortOperation, key: &'static str, nth: u64) -> FaultPla
 }
 
 #[tokio::test]
-async fn what_was_sent_before_a_send_that_hangs_is_not_sent_again() {
+async fn messages_sent_before_a_hanging_send_are_not_sent_again() {
     // Eighty are under way at once: the second wave's second batch never comes back.
     let world = World::with(
         &FaultPlan::none(),
@@ -66,7 +66,7 @@ async fn a_listing_a_read_or_a_lease_that_hangs_ends_the_run_in_time() {
 }
 
 #[tokio::test]
-async fn a_lease_that_cannot_be_given_back_ends_the_run_in_time_as_well() {
+async fn lease_that_cannot_be_given_back_still_ends_the_run_in_time() {
     let world = World::with(
         &hangs_once(PortOperation::Put, layout::WAKE_LEASE, 1),
         &FaultPlan::none(),

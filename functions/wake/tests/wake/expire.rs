@@ -67,8 +67,9 @@ async fn the_note_of_a_late_answer_goes_after_two_days() {
     .await;
 }
 
+/// A payload is deleted once the day on which it was stored is fifteen days ago.
 #[tokio::test]
-async fn a_payload_goes_once_the_day_it_was_stored_is_fifteen_days_ago() {
+async fn payload_is_deleted_fifteen_days_after_its_day() {
     for (days, expected) in [(15, false), (16, true)] {
         let age = Duration::from_hours(24 * days);
         assert_eq!(

@@ -49,8 +49,9 @@ async fn all_that_is_parked_for_it_goes_and_nothing_else() {
     );
 }
 
+/// Parked deliveries that are due within a minute are left to the ordinary release.
 #[tokio::test]
-async fn what_is_due_within_a_minute_is_left_to_the_ordinary_release() {
+async fn deliveries_due_within_a_minute_are_left_to_normal_release() {
     let world = World::new();
     for wait in [
         Duration::ZERO,
@@ -87,7 +88,7 @@ async fn a_walk_that_does_not_come_to_the_end_goes_on_in_the_next_run() {
 }
 
 #[tokio::test]
-async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
+async fn objects_pulled_in_behind_a_walk_are_forced_too() {
     let world = World::new();
     let mut others = Vec::new();
     // A page has three: these are twenty pages and one.
@@ -114,7 +115,7 @@ async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
 }
 
 #[tokio::test]
-async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
+async fn mark_written_again_meanwhile_stays_for_its_own_walk() {
     let world = World::new();
     park(&world, "billing", 2 * HOUR, "x").await;
     let store = world.store.clone();
@@ -134,7 +135,7 @@ async fn a_mark_that_was_written_again_meanwhile_stays_for_a_walk_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_the_queue_does_not_take_is_forced_in_the_next_run() {
+async fn deliveries_refused_by_the_queue_are_forced_in_the_next_run() {
     let refuses = FaultPlan::by(|effect| {
         (effect.operation == PortOperation::SendBatch)
             .then_some(CallFault::Before(ErrorKind::Other))

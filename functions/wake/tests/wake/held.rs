@@ -143,7 +143,7 @@ async fn write_pressure(world: &World, visible: u64) {
 }
 
 #[tokio::test]
-async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
+async fn subscriptions_take_turns_within_their_part_of_a_pass() {
     let world = World::new();
     for n in 0..8 {
         hold(&world, "one", HOUR, &n.to_string(), 150).await;
@@ -160,8 +160,9 @@ async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
     );
 }
 
+/// A hundred thousand deliveries go in order of age, in twelve runs and with few requests.
 #[tokio::test]
-async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_requests() {
+async fn hundred_thousand_deliveries_go_by_age_in_twelve_runs() {
     let calls: Arc<[AtomicU64; 4]> = Arc::default();
     let counted = Arc::clone(&calls);
     let plan = FaultPlan::by(move |effect| {
@@ -202,8 +203,9 @@ async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_reque
     );
 }
 
+/// The delivery that expires first goes first, and an object sent in part keeps the rest.
 #[tokio::test]
-async fn what_expires_first_goes_first_and_an_object_of_which_a_part_went_keeps_the_rest() {
+async fn first_expiry_goes_first_and_a_partial_object_keeps_the_rest() {
     let world = World::new();
     let late = hold(&world, "one", 2 * HOUR, "late", 150).await;
     hold(&world, "one", HOUR, "soon", 150).await;
@@ -227,7 +229,7 @@ async fn what_expires_first_goes_first_and_an_object_of_which_a_part_went_keeps_
 }
 
 #[tokio::test]
-async fn every_folder_and_every_object_is_found_however_short_the_pages_are() {
+async fn folders_and_objects_are_all_found_with_short_pages() {
     let world = World::new();
     for subscription in ["a", "a-b", "ab", "b"] {
         for n in 0..7 {
@@ -240,7 +242,7 @@ async fn every_folder_and_every_object_is_found_however_short_the_pages_are() {
 }
 
 #[tokio::test]
-async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
+async fn run_that_cannot_see_all_folders_leaves_the_cursor() {
     let world = World::new();
     for n in 0..601 {
         hold(&world, &format!("s{n:03}"), HOUR, "x", 1).await;
@@ -251,9 +253,9 @@ async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
     assert_eq!(world.lease().await["heldTo"], Value::Null);
 }
 
+/// Folders found before a failed page have their turn, and the next run begins with that page.
 #[tokio::test]
-async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page()
- {
+async fn folders_before_a_failed_page_have_their_turn() {
     for page in 0..4 {
         let is_list =
             |e: PortEffect<'_>| e.operation == PortOperation::List && e.key == layout::HELD;
@@ -275,7 +277,7 @@ async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run
 }
 
 #[tokio::test]
-async fn no_more_goes_out_than_the_queue_has_room_for() {
+async fn released_deliveries_do_not_exceed_the_room_in_the_queue() {
     let check = async |visible, expected| {
         let world = World::new();
         for n in 0..10 {
@@ -290,7 +292,7 @@ async fn no_more_goes_out_than_the_queue_has_room_for() {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_of_a_process_that_is_to_end() {
+async fn stopped_process_releases_no_held_delivery() {
     let world = World::new();
     hold(&world, "one", HOUR, "x", 1).await;
     world.wake.stop();
@@ -349,8 +351,9 @@ async fn while_its_link_is_left_alone_only_what_expires_goes() {
     assert_eq!(sent(&world).len(), 2);
 }
 
+/// A link whose hold is over is probed with one delivery of all that wait for it.
 #[tokio::test]
-async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_for_it() {
+async fn link_after_its_hold_is_probed_with_one_delivery() {
     let world = World::new();
     subscribe(&world, &["one", "two"]).await;
     for subscription in ["one", "two"] {
@@ -375,7 +378,7 @@ async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_f
 }
 
 #[tokio::test]
-async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
+async fn deliveries_to_a_recovering_link_go_little_by_little() {
     let check = async |ago_secs, passes, expected| {
         let world = World::new();
         subscribe(&world, &["one", "two"]).await;
@@ -395,8 +398,9 @@ async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
     check(300, 1, 400).await;
 }
 
+/// A delivery whose object cannot be shortened is sent once in a run.
 #[tokio::test]
-async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
+async fn delivery_of_an_object_that_cannot_shrink_goes_once_a_run() {
     let fails = FaultPlan::by(|effect| {
         let is_shortened =
             effect.operation == PortOperation::Put && effect.key.starts_with(layout::HELD);
@@ -415,7 +419,7 @@ async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
 }
 
 #[tokio::test]
-async fn what_is_forced_and_what_is_held_share_the_room_of_each_pass() {
+async fn forced_and_held_deliveries_share_the_room_of_each_pass() {
     let world = World::new();
     for n in 1..=10 {
         world.park(n * HOUR, &n.to_string(), 200).await;
@@ -427,8 +431,9 @@ async fn what_is_forced_and_what_is_held_share_the_room_of_each_pass() {
     assert_eq!((report.forced_sent, report.held_sent), (25, 25));
 }
 
+/// A subscription with a rate gets in a run what it may send in a minute.
 #[tokio::test]
-async fn what_has_a_rate_gets_in_a_run_what_it_may_send_in_a_minute() {
+async fn rated_subscription_gets_per_run_what_it_may_send_a_minute() {
     let world = World::new();
     let limited = json!({ "url": "https://a.example/", "maxRequestsPerSecond": 0.5 });
     subscribe_at(&world, &["one"], limited).await;

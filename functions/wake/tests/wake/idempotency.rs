@@ -85,7 +85,7 @@ async fn old_keys_go_from_every_page_and_young_ones_stay() {
 }
 
 #[tokio::test]
-async fn where_the_bucket_s_lifecycle_deletes_wake_does_not() {
+async fn lifecycle_of_the_bucket_replaces_deletion_by_wake() {
     let world = world(&[Duration::from_hours(168)]);
     world.clock.advance(NEXT);
     world.second().leaving_payloads().run().await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::World;
 
 #[tokio::test]
-async fn of_two_runs_that_begin_in_one_millisecond_one_goes_on() {
+async fn two_runs_in_one_millisecond_leave_one_running() {
     let world = World::new();
     world.park(Duration::ZERO, "x", 3).await;
     let second = world.second();

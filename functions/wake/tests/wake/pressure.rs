@@ -121,7 +121,7 @@ async fn left(world: &World, key: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_full_disk_and_a_backlog_of_dead_letters_slow_nothing_that_waits() {
+async fn full_disk_and_dead_letter_backlog_slow_no_release() {
     let full = ByteUsage {
         used: 9_400 << 20,
         total: 10_000 << 20,
@@ -162,8 +162,9 @@ async fn at_medium_of_the_drain_time_each_place_sends_a_part_in_a_run() {
     );
 }
 
+/// At High of the queue, one object goes in a run, and each kind of waiting has its turn.
 #[tokio::test]
-async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits_has_its_turn() {
+async fn high_queue_pressure_releases_one_object_a_run_in_turn() {
     let world = World::new();
     // The first run begins in an odd minute.
     world.clock.advance(MINUTE);
@@ -196,7 +197,7 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
 }
 
 #[tokio::test]
-async fn of_a_large_object_at_most_two_hundred_go_in_a_run_at_high() {
+async fn large_object_sends_at_most_two_hundred_a_run_at_high() {
     let world = World::new();
     wait_for_an_hour(&world, Place::Parked, "one", "a", 450).await;
     let mut went = Vec::new();
@@ -208,7 +209,7 @@ async fn of_a_large_object_at_most_two_hundred_go_in_a_run_at_high() {
 }
 
 #[tokio::test]
-async fn what_has_expired_goes_at_high_and_what_lies_beside_it_stays() {
+async fn expired_deliveries_go_at_high_and_their_neighbours_stay() {
     for place in [Place::Parked, Place::Held] {
         let world = World::new();
         let past = world.clock.now();
@@ -236,7 +237,7 @@ async fn what_has_expired_goes_at_high_and_what_lies_beside_it_stays() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_looking_for_what_has_expired_where_the_last_one_ended() {
+async fn search_for_expired_continues_where_the_last_run_ended() {
     let world = World::new();
     for n in 0..1_100 {
         wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:04}"), 1).await;
@@ -270,7 +271,7 @@ async fn park_three(world: &World) {
 }
 
 #[tokio::test]
-async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_run() {
+async fn expired_deliveries_refused_by_the_queue_are_tried_next_run() {
     let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |_| true);
     let world = World::with(&FaultPlan::none(), &plan);
     park_three(&world).await;
@@ -283,8 +284,9 @@ async fn what_has_expired_and_the_queue_refused_is_looked_at_again_in_the_next_r
     assert_eq!(went, [0, 3]);
 }
 
+/// A run that cannot list the next page stores how far it looked for expired deliveries.
 #[tokio::test]
-async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_has_expired() {
+async fn failed_list_still_stores_how_far_expired_were_searched() {
     let plan = FaultPlan::nth_of(1, CallFault::Before(ErrorKind::Other), is_parked_list);
     let world = World::with(&plan, &FaultPlan::none());
     park_three(&world).await;
@@ -319,9 +321,9 @@ async fn an_object_that_cannot_be_read_takes_no_other_s_place_at_high() {
     assert_eq!(world.store.keys("parked/"), [broken]);
 }
 
+/// At High, each subscription's held deliveries have turns beside retries that are always due.
 #[tokio::test]
-async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_that_are_always_due()
- {
+async fn held_deliveries_have_their_turn_beside_due_retries_at_high() {
     let check = async |folders: usize, is_forced: bool| {
         let world = World::new();
         let far = world.clock.now() + 30 * HOUR;

@@ -32,7 +32,7 @@ async fn idle() -> World {
 }
 
 #[tokio::test]
-async fn where_there_is_no_work_every_fourteenth_minute_is_looked_at() {
+async fn idle_wake_looks_every_fourteenth_minute() {
     let world = idle().await;
     world.store.take_listed(layout::PARKED);
     assert_eq!(looks(&world, 40).await, [14, 28]);
@@ -90,7 +90,7 @@ async fn leave(world: &World, cursor: &str, key: &str) {
 }
 
 #[tokio::test]
-async fn a_list_that_begins_in_the_middle_and_finds_nothing_is_no_rest() {
+async fn list_from_the_middle_that_finds_nothing_is_no_rest() {
     let held =
         layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
     for (cursor, key, past) in [
@@ -108,8 +108,9 @@ async fn a_list_that_begins_in_the_middle_and_finds_nothing_is_no_rest() {
     }
 }
 
+/// A failed list, an unreadable signal and a clock that was ahead each prevent a rest.
 #[tokio::test]
-async fn a_list_that_fails_a_signal_that_cannot_be_read_and_a_clock_that_was_ahead_are_no_rest() {
+async fn failed_list_bad_signal_or_wrong_clock_is_no_rest() {
     for prefix in [
         "forcing/",
         "telling/",
@@ -164,7 +165,7 @@ async fn a_lease_of_an_older_program_gives_no_rest() {
 }
 
 #[tokio::test]
-async fn where_wake_deletes_old_objects_itself_it_looks_in_their_minutes_too() {
+async fn wake_that_deletes_old_objects_looks_in_their_minutes_too() {
     let world = World::new();
     world.run_unsignalled_after(Duration::ZERO).await;
     // It is five past; the minutes of old objects are 0 and 30.

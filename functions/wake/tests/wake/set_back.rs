@@ -60,7 +60,7 @@ async fn each_delivery_waits_from_now_as_long_as_it_was_to_wait() {
 }
 
 #[tokio::test]
-async fn a_process_that_is_started_after_the_clock_was_set_back_sees_it() {
+async fn process_started_after_a_clock_set_back_notices_it() {
     let world = World::new();
     park(&world, 20 * MINUTE, "a").await;
     world.run_after(Duration::ZERO).await;
@@ -110,7 +110,7 @@ async fn times_too_far_ahead_are_found_once_a_day() {
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
+async fn unmovable_object_is_tried_again_and_copied_once() {
     let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.operation == PortOperation::Delete && effect.key.ends_with("-a.json")
     });
@@ -136,8 +136,9 @@ async fn an_object_that_cannot_be_moved_is_tried_again_and_copied_once() {
     assert_eq!(waits(&world), Vec::<u64>::new());
 }
 
+/// Objects that a scan over several runs could not move are tried again at its end.
 #[tokio::test]
-async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_end() {
+async fn long_scan_retries_its_failed_moves_at_its_end() {
     let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::Other), |effect| {
         effect.operation == PortOperation::Get && effect.key.ends_with("-00.json")
     });
@@ -157,7 +158,7 @@ async fn what_a_look_of_more_than_one_run_could_not_move_is_tried_again_at_its_e
 }
 
 #[tokio::test]
-async fn a_look_that_fails_is_taken_again_by_the_next_run_and_fails_none() {
+async fn failed_scan_is_repeated_by_the_next_run_and_fails_none() {
     let plan = FaultPlan::nth_of(0, CallFault::Before(ErrorKind::TimedOut), is_parked_list);
     plan.switch(false);
     let world = World::with(&plan, &FaultPlan::none());

@@ -180,8 +180,9 @@ async fn a_subscription_is_not_idle_while_an_event_waits_for_it() {
     }
 }
 
+/// A subscription stays for a while after deliveries held for it were released.
 #[tokio::test]
-async fn a_subscription_stays_for_a_while_after_what_was_held_for_it_was_released() {
+async fn subscription_stays_a_while_after_its_held_were_released() {
     let world = World::new();
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
     let held = "held/orders.billing/20260308T0405Z/x.json";
@@ -198,7 +199,7 @@ async fn a_subscription_stays_for_a_while_after_what_was_held_for_it_was_release
 }
 
 #[tokio::test]
-async fn no_time_of_an_outage_counts_as_idle() {
+async fn outage_time_does_not_count_as_idle() {
     let world = World::new();
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
     with_idle_topic_named(&world, "Idle").await;
@@ -213,8 +214,9 @@ async fn no_time_of_an_outage_counts_as_idle() {
     assert_eq!(deleted_after(&world, MINUTE).await, (1, 1));
 }
 
+/// A subscription stays for a while after parked deliveries were released late.
 #[tokio::test]
-async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
+async fn subscription_stays_a_while_after_a_late_parked_release() {
     let queue = FaultPlan::at(
         CallFault::Before(ErrorKind::Throttled { retry_after: None }),
         |_| true,
@@ -236,7 +238,7 @@ async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_relea
 }
 
 #[tokio::test]
-async fn what_is_parked_is_not_looked_at_where_no_subscription_is_idle() {
+async fn parked_objects_are_not_listed_without_an_idle_subscription() {
     let world = World::new();
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
     assert_eq!(world.begun_after(MINUTE).await.len(), 1);
@@ -250,8 +252,9 @@ async fn a_subscription_that_was_never_used_is_idle_since_it_was_made() {
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
 }
 
+/// A subscription whose note was lost counts as used when its topic was written.
 #[tokio::test]
-async fn a_subscription_whose_note_was_lost_is_in_use_since_its_topic_was_written() {
+async fn lost_activity_note_counts_use_from_the_topic_write() {
     let world = World::new();
     let settings = subscription(world.clock.now(), &json!({ "autoDeleteOnIdle": "PT8M" }));
     let written = world.clock.now() + 60 * MINUTE;
@@ -312,7 +315,7 @@ fn raced(
 }
 
 #[tokio::test]
-async fn what_is_used_between_the_first_look_and_the_second_stays() {
+async fn entity_used_between_the_two_looks_stays() {
     let world = raced(PortOperation::Get, "activity/orders", 1, |store| {
         let used = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
         store.write("activity/orders", ActivityNote::new(used).render());
@@ -420,7 +423,7 @@ async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_not_deleted() {
+async fn unreadable_topic_or_note_prevents_deletion() {
     let check = async |key: &str| {
         let world = World::new();
         with_idle_topic(&world).await;

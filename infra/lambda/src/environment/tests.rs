@@ -90,8 +90,9 @@ fn table() -> Vec<(&'static str, &'static [Function], bool)> {
     table.0
 }
 
+/// Each function reads the variables that the table gives it, and no others.
 #[test]
-fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
+fn functions_read_exactly_the_variables_of_their_table_rows() {
     fn check<E: FunctionEnvironment>(function: Function) {
         let table = table();
         let own = table
@@ -153,7 +154,7 @@ fn collector_is_that_of_the_environment() {
 }
 
 #[test]
-fn what_is_required_is_enough_and_the_rest_has_its_default() {
+fn required_variables_suffice_and_the_rest_have_defaults() {
     let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
     assert_eq!(publish.records_queue_url.as_deref(), Some(RECORDS));
@@ -248,8 +249,9 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     assert_eq!(told.settings.notices_topic.unwrap().as_str(), "ops");
 }
 
+/// Every interval that the variable accepts keeps the rules of back pressure.
 #[test]
-fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
+fn accepted_intervals_satisfy_the_back_pressure_rules() {
     for seconds in 1..=60 {
         let monitor: MonitorEnvironment =
             read(&[("PRESSURE_INTERVAL_SECONDS", &seconds.to_string())]).unwrap();
@@ -262,7 +264,7 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
 }
 
 #[test]
-fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
+fn interval_variable_wins_over_the_interval_in_the_settings() {
     let check = |variables: &[(&str, &str)], secs| {
         let monitor: MonitorEnvironment = read(variables).unwrap();
         assert_eq!(
@@ -313,7 +315,7 @@ fn settings_under_exchanges_names_are_laid_over_the_profile() {
 }
 
 #[test]
-fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
+fn refused_settings_name_the_variable_key_and_rule() {
     let check = |value, expected: &str| {
         let refused = refused::<MonitorEnvironment>("PRESSURE_SETTINGS", value);
         assert!(
@@ -451,8 +453,9 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     assert_eq!(deliver.registry_max_age, Duration::ZERO);
 }
 
+/// Requests open to a link at the start may equal the most, and not exceed it.
 #[test]
-fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
+fn link_start_bound_above_the_maximum_is_refused() {
     let equal = [
         ("REQUESTS_PER_LINK_START", "5"),
         ("REQUESTS_PER_LINK_MAX", "5"),
@@ -467,8 +470,9 @@ fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
     assert!(message.contains(expected), "{message}");
 }
 
+/// All functions that look at links read the settings of links; bad ones are refused by name.
 #[test]
-fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
+fn link_settings_reach_all_their_readers_or_are_refused_by_name() {
     let settings = [("LINK_SETTINGS", r#"{"glitches":4,"laterHold":"PT30M"}"#)];
     let deliver: DeliverEnvironment = read(&settings).unwrap();
     let wake: WakeEnvironment = read(&settings).unwrap();
@@ -496,7 +500,7 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
 }
 
 #[test]
-fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
+fn manage_reads_urls_origin_networks_and_retention() {
     let url = "https://abc.lambda-url.eu-central-1.on.aws/";
     let own = "https://hooks.example.com/";
     let manage: ManageEnvironment = read(&[

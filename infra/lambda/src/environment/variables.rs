@@ -55,7 +55,7 @@ impl fmt::Display for EnvironmentError {
 }
 
 /// Reads variables. A variable that cannot be used is noted, and its reader goes on with a
-/// placeholder, so that the others are read too; [`Variables::finish`] lets no placeholder out.
+/// placeholder, so that the others are read too; [`EnvironmentReader::into_result`] lets no placeholder out.
 pub struct EnvironmentReader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_serve_does_not_show_is_left_out() {
+    fn metrics_that_serve_does_not_show_are_left_out() {
         assert_eq!(
             point_from_copy(copied("NoSuchMetric", CopiedValue::Count(1))),
             None

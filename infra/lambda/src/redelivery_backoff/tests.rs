@@ -114,8 +114,9 @@ impl World {
     }
 }
 
+/// Messages that were handed back rest ten seconds, and twice as long each further time.
 #[tokio::test]
-async fn what_was_handed_back_rests_ten_seconds_and_twice_as_long_each_time() {
+async fn failed_messages_rest_ten_seconds_then_twice_as_long() {
     let world = World::with(&FaultPlan::none()).await;
     assert_eq!(world.invoke(world.receive().await).await, 1);
     for rest in [10, 20, 40, 80, 160, 320, 640] {
@@ -165,7 +166,7 @@ async fn a_queue_that_fails_does_not_change_the_answer() {
 }
 
 #[tokio::test]
-async fn messages_of_a_queue_that_is_not_known_are_handed_back_as_they_are() {
+async fn messages_of_an_unknown_queue_are_handed_back_unchanged() {
     let world = World::with(&FaultPlan::none()).await;
     let batch = SqsBatch {
         queue: "shop-redrive".to_owned(),

@@ -98,7 +98,7 @@ impl BackupReceiver<'_> {
             match WireLine::read(input).map_err(BackupError::CutOff)? {
                 WireLine::Database {} if self.copied.is_none() => self.receive_database(input)?,
                 WireLine::File { path, modified_ms } => {
-                    self.receive_file(input, path, modified_ms)?
+                    self.receive_file(input, path, modified_ms)?;
                 }
                 WireLine::Failed { reason } => return Err(BackupError::Failed { reason }),
                 WireLine::End { files } if files == self.files => return Ok(()),

@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_is_escaped_and_short() {
+    fn repeated_argument_is_escaped_and_cut() {
         let wrong = report("posthaste topics \u{1b}[2J\u{202e}x");
         assert!(wrong.contains("\"\\u{1b}[2J\\u{202e}x\""), "{wrong}");
         let wrong = report(&format!("posthaste topics {}", "y".repeat(10_000)));

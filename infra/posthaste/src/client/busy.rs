@@ -95,8 +95,9 @@ mod tests {
         check((503, Some("0")), &Method::GET, RETRIES_MAX, None);
     }
 
+    /// Request that is not idempotent is sent again after 429, but not after 503.
     #[test]
-    fn what_may_have_been_done_is_not_done_twice() {
+    fn post_that_may_have_been_done_is_not_repeated() {
         check((503, Some("1")), &Method::POST, 0, None);
         check((429, Some("1")), &Method::POST, 0, Some(1));
     }

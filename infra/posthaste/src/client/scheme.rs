@@ -138,8 +138,9 @@ mod tests {
         check("http://h/", "https://h:80/");
     }
 
+    /// Refused connection, unknown host and untrusted certificate say nothing about the scheme.
     #[test]
-    fn only_an_error_of_a_server_that_listens_leaves_the_scheme_in_doubt() {
+    fn scheme_is_in_doubt_only_if_the_server_listens() {
         let check = |error: io::Error, expected| {
             assert_eq!(may_be_wrong_scheme(&ureq::Error::Io(error)), expected);
         };

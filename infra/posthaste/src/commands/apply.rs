@@ -1,4 +1,4 @@
-//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is
+//! `write_changes`: topics and subscriptions declared in YAML, put to a running server. Every file is
 //! checked whole before anything is sent, by the same rules as the server's, so that a typo leaves
 //! nothing half done.
 
@@ -210,7 +210,7 @@ struct TopicWrite<'a> {
     keys: Option<Result<TopicKeysView, ClientError>>,
 }
 
-/// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`, also
+/// Puts a checked file's topics, as `write_changes` of the file does, and adds the results to `applied`, also
 /// where one fails.
 pub fn apply_file(
     session: &AdminSession,

@@ -1,4 +1,4 @@
-//! `check`: what the database of a data folder holds, and what of it is damaged.
+//! `check_folder`: what the database of a data folder holds, and what of it is damaged.
 
 use std::panic;
 use std::path::{Path, PathBuf};

@@ -239,7 +239,7 @@ mod tests {
     use crate::output::OutputStyle;
 
     #[test]
-    fn what_was_resolved_or_deleted_is_said_in_words() {
+    fn resolved_and_deleted_dead_letters_are_counted_in_words() {
         let total = |deleted_objects| ResolveResponse {
             events: 5,
             objects: 2,

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_where_nothing_waits_or_it_is_confirmed() {
+    fn confirmation_is_not_asked_if_given_or_nothing_waits() {
         let none = waiting(&[json!({ "count": 0, "parked": 0, "held": 0 })]);
         assert!(
             none.confirm_giving_up("delete orders/billing", false)

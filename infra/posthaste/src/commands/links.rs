@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_is_well_one_line_says_so() {
+    fn healthy_links_are_reported_in_one_line() {
         check(
             json!({ "links": [] }),
             "every link is well, and nothing is held\n",

@@ -413,8 +413,9 @@ mod tests {
         assert!(signing(&kept).expires_at.is_some());
     }
 
+    /// Named subscriptions are written under the names that the server has stored.
     #[test]
-    fn only_subscriptions_that_are_named_are_written_by_their_stored_names() {
+    fn patch_writes_only_named_subscriptions_by_stored_name() {
         let over = patch(
             "subscriptions: { BILLING: {}, new: { endpoint: { url: 'https://c.example/' } } }",
             ExpectedState::Any,
@@ -428,8 +429,9 @@ mod tests {
         assert_eq!(names, ["Billing", "new"]);
     }
 
+    /// Subscriptions that are not named are not checked again.
     #[test]
-    fn what_is_new_needs_all_that_it_must_have() {
+    fn new_subscription_needs_all_required_members() {
         let error =
             patch("subscriptions: { new: {} }", ExpectedState::Any).apply_to(&topic(), None);
         assert_eq!(
@@ -445,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_there_is_required() {
+    fn patch_requires_the_expected_topic_and_subscription() {
         let check = |text: &str, expected, there: bool, said: Option<&str>| {
             let present = present();
             let over = patch(text, expected).apply_to(&topic(), there.then_some(&present));

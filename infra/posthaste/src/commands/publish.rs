@@ -64,6 +64,6 @@ fn publish_file(
         "published {size} bytes to {} as {content_type}",
         arguments.topic
     );
-    let text = report.map_or(done, |report| report.to_text(&arguments.topic));
+    let text = report.map_or(done, |report| report.render_text(&arguments.topic));
     Ok(CommandReply::new(json).line(text))
 }

@@ -1,7 +1,7 @@
 //! Records of the delivery log, as `events list` and `attempts list` ask for them and show them.
 
 use posthaste_core::api::events::{RecordPage, RecordView};
-use posthaste_core::delivery_log::Kind;
+use posthaste_core::delivery_log::RecordKind;
 use ureq::http::Method;
 
 use super::session::AdminSession;
@@ -118,7 +118,7 @@ pub(super) fn attempt_row(record: &RecordView) -> [String; 8] {
 /// The attempt of a record, or which change it is.
 pub(super) fn kind_cell(record: &RecordView) -> String {
     match record.kind {
-        Kind::Attempt => format!("attempt {}", record.attempt),
+        RecordKind::Attempt => format!("attempt {}", record.attempt),
         change => change.as_str().to_owned(),
     }
 }

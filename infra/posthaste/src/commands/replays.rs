@@ -451,8 +451,9 @@ mod tests {
         }
     }
 
+    /// Replay without outcomes in the log says that it waited for the queue, not for deliveries.
     #[test]
-    fn what_was_waited_for_is_said_where_the_log_does_not_say_more() {
+    fn wait_without_outcomes_says_that_it_was_for_the_queue() {
         let text = waited_reply(&replay(20))
             .render(OutputStyle::Plain)
             .into_string();

@@ -1,4 +1,4 @@
-//! `restore`: a data folder is made of a backup.
+//! `restore_backup`: a data folder is made of a backup.
 
 use std::path::Path;
 

@@ -130,7 +130,7 @@ impl AdminSession {
         self.read_list_with(path, &[], open)
     }
 
-    /// The items of a list with these parameters, as [`Session::list`] does.
+    /// The items of a list with these parameters, as [`AdminSession::read_list`] does.
     pub(super) fn read_list_with<P: DeserializeOwned, T>(
         &self,
         path: &[&str],

@@ -375,7 +375,7 @@ mod tests {
     use crate::output::OutputStyle;
 
     #[test]
-    fn enabling_names_the_replay_of_what_a_disabled_subscription_missed() {
+    fn enabled_subscription_names_the_replay_of_missed_events() {
         let of = SubscriptionArgs {
             topic: "orders".to_owned(),
             name: "billing".to_owned(),
@@ -438,7 +438,7 @@ erp           https://c.example/  all
     }
 
     #[test]
-    fn the_new_secret_is_printed_first_and_the_old_ones_with_their_end() {
+    fn new_secret_is_printed_first_and_old_ones_with_their_end() {
         let rotated: RotatedSecret = serde_json::from_value(json!({
             "secret": "whsk_abc", "kind": "v1a", "publicKey": "whpk_def",
             "signing": {
@@ -457,7 +457,7 @@ erp           https://c.example/  all
             (masked:00000000)  now: it has ended\n\
             A receiver that knows only a secret that has ended refuses what comes: give it the new one.\n";
         assert_eq!(
-            super::rotated_reply(&rotated)
+            rotated_reply(&rotated)
                 .render(OutputStyle::Plain)
                 .into_string(),
             expected

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_topic_is_a_note_says_how_one_is_made() {
+    fn empty_topic_list_is_a_note_on_creating_one() {
         let reply = list_reply(&[], &[]);
         assert_eq!(reply.render(OutputStyle::Plain).into_string(), "");
         assert!(

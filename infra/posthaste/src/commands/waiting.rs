@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const PASSING: [u16; 3] = [408, 425, 429];
 
 /// Asks until there is an answer, or a failure that another try cannot change. Before each further
-/// try, `rest` gets the failure and the time to wait.
+/// try, `sleep_for` gets the failure and the time to wait.
 pub(super) fn until_answered<T>(
     mut ask: impl FnMut() -> Result<T, ClientError>,
     mut rest: impl FnMut(&ClientError, Duration),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_away_may_come_back_and_a_wrong_address_does_not() {
+    fn unreachable_server_may_heal_and_wrong_scheme_may_not() {
         let url = || "http://127.0.0.1:1".parse().unwrap();
         let away = ureq::Error::ConnectionFailed;
         assert!(may_heal(&ClientError::Unreachable {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_demo_left_is_replaced() {
+    fn folder_of_an_earlier_demo_is_replaced() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/demo");
         recreate(&path).unwrap();

@@ -77,7 +77,7 @@ pub(super) const ROLES: [DemoSubscription; 6] = [
 /// where links lead to them.
 macro_rules! sample {
     ($topic:literal, $content_type:literal, $path:literal) => {
-        Sample {
+        DemoSample {
             path: $path,
             topic: $topic,
             content_type: $content_type,

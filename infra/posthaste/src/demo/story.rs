@@ -179,8 +179,9 @@ mod tests {
         story.ending_for(&ROLES[3])
     }
 
+    /// Event that used up its attempts and is a dead letter ended as planned.
     #[test]
-    fn an_event_that_used_its_attempts_up_and_lies_in_the_dead_letters_is_as_it_should_be() {
+    fn dead_letter_after_the_last_attempt_is_no_fault() {
         let expected = SubscriptionEnding {
             attempts: 3,
             delivered: 0,
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_happens_is_a_fault() {
+    fn deviation_from_the_plan_is_a_fault() {
         let fault = |attempts, reasons: &[&str]| ending(attempts, reasons).faults;
         assert_eq!(
             fault(2, &["MaxDeliveryAttemptsExceeded"]),

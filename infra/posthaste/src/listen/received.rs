@@ -125,8 +125,9 @@ mod tests {
         }
     }
 
+    /// Body cannot steer the terminal, and no line of it looks like one of the receiver's.
     #[test]
-    fn no_text_from_outside_steers_the_terminal_or_looks_like_a_line_of_the_receiver() {
+    fn body_text_is_escaped_and_indented() {
         let text = received("a\u{1b}[2J\nPOST /hooks → 200  signature verified").render(false);
         let body: Vec<_> = text.as_str().lines().skip(3).collect();
         assert_eq!(

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_something_is_is_said_with_the_user_of_the_process() {
+    fn advice_names_the_owner_and_the_user_of_the_process() {
         let root = tempfile::tempdir().unwrap();
         let own = owner_of(root.path()).unwrap();
         let file = root.path().join("posthaste.redb");

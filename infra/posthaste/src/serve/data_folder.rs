@@ -231,8 +231,9 @@ mod tests {
     use posthaste_local::{EmbeddedStore, LocalOptions};
     use posthaste_system::SystemEntropy;
 
+    /// Refused are also checks of health, whose success promises that the server works.
     #[test]
-    fn whatever_promises_that_something_is_kept_is_refused() {
+    fn requests_that_promise_durability_are_refused() {
         let check = |method: Method, path: &str, expected| {
             assert_eq!(must_be_kept(&method, path), expected, "{method} {path}");
         };

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_comes_a_little_early_or_late_is_followed_by_that_of_the_next_period() {
+    fn early_or_late_run_is_followed_by_the_next_period() {
         let check = |now_ms, expected_ms| {
             let rest = until_next(Duration::from_secs(10), Timestamp::from_millis(now_ms));
             assert_eq!(rest, Duration::from_millis(expected_ms), "{now_ms}");

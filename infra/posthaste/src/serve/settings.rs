@@ -310,8 +310,9 @@ mod tests {
         ])
     }
 
+    /// Limits that are zero or contradict each other are refused by the name of the option.
     #[test]
-    fn requests_to_a_link_are_bounded_as_the_command_line_says_and_refused_by_name() {
+    fn link_request_limits_come_from_the_command_line() {
         let default = DeliverSettings::default();
         let defaults = [
             default.requests_per_link_start,

@@ -163,7 +163,7 @@ fn write_whose_answer_was_lost_shows_what_it_has_made() {
 
 /// Only the subscription is new: the keys of its topic, and the secrets of others, are not shown.
 #[test]
-fn write_to_a_topic_whose_answer_was_lost_shows_new_secrets_alone() {
+fn topic_write_with_a_lost_response_shows_new_secrets_alone() {
     let empty = r#"{"name":"orders","inputSchema":"CloudEvents","subscriptions":{}}"#;
     let server = Scripted::start(move |line, count| match (line, count) {
         ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
@@ -181,7 +181,7 @@ fn write_to_a_topic_whose_answer_was_lost_shows_new_secrets_alone() {
 
 /// The secrets cannot be read a second time: what was done is told all the same.
 #[test]
-fn write_whose_secrets_cannot_be_read_again_says_how_to_see_them() {
+fn unreadable_new_secrets_lead_to_advice_on_seeing_them() {
     let server = Scripted::start(|line, count| match (line, count) {
         ("PUT /topics/orders", 1) => busy("503 Service Unavailable"),
         ("PUT /topics/orders", 2) => response("412 Precondition Failed", "", ""),

@@ -160,7 +160,7 @@ fn a_server_that_is_not_there_is_7() {
 }
 
 #[test]
-fn no_key_at_all_is_5_and_says_where_it_was_looked_for() {
+fn missing_key_exits_5_and_names_where_it_was_expected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     check(
@@ -184,8 +184,9 @@ fn a_file_that_cannot_be_read_is_1() {
     );
 }
 
+/// Server is not asked for anything when a file has a mistake.
 #[test]
-fn a_typo_in_a_file_is_3_with_its_line_and_column_and_nothing_is_asked_of_any_server() {
+fn typo_in_a_file_exits_3_with_line_and_column() {
     let text = "topics:\n  orders:\n    inputSchema: CloudEvent\n";
     let output = run_with(
         &[

@@ -128,7 +128,7 @@ fn an_empty_or_foreign_database_is_no_new_one() {
 }
 
 #[test]
-fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
+fn payload_altered_on_disk_becomes_a_malformed_dead_letter() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
     let mut bytes = fill(&dir);
@@ -159,8 +159,9 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     assert_eq!(code, 1, "a folder in use is not checked");
 }
 
+/// Damaged topic can be deleted and applied again.
 #[test]
-fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_again() {
+fn topic_altered_on_disk_is_named_and_can_be_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
     let mut bytes = fill(&dir);

@@ -34,8 +34,9 @@ fn answer(mut stream: &TcpStream, answer: Option<(&str, String)>) {
     stream.write_all((head + &body).as_bytes()).unwrap();
 }
 
+/// Tail continues when the server is back, and ends when the subscription is gone.
 #[test]
-fn a_tail_goes_on_when_the_server_is_back_and_ends_when_the_subscription_is_gone() {
+fn tail_outlives_an_outage_and_ends_with_the_subscription() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answers = [

@@ -44,7 +44,7 @@ fn commands() -> Vec<(Vec<String>, clap::Command)> {
 }
 
 #[test]
-fn help_of_every_command_has_the_global_options_last_and_fits_a_terminal() {
+fn help_fits_a_terminal_and_has_the_global_options_last() {
     for (path, _) in commands() {
         let help = stdout(
             &[

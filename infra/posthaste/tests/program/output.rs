@@ -122,7 +122,7 @@ impl Drop for Unheard {
 }
 
 #[test]
-fn a_server_starts_and_goes_on_without_room_or_a_reader_for_its_log() {
+fn server_runs_without_room_or_a_reader_for_its_log() {
     check_goes_on(&Unheard::start(full()).api);
     check_goes_on(&Unheard::start(closed()).api);
 }

@@ -57,7 +57,7 @@ fn has_dead_letters(data_dir: &Path) -> bool {
 }
 
 #[test]
-fn whatever_the_umask_all_that_is_made_is_its_owners_alone() {
+fn data_folder_is_private_whatever_the_umask() {
     for umask in ["000", "022", "177"] {
         let folder = tempfile::tempdir().unwrap();
         let made = folder.path().join("made");
@@ -76,8 +76,9 @@ fn whatever_the_umask_all_that_is_made_is_its_owners_alone() {
     }
 }
 
+/// Server narrows the permissions of its files when it starts.
 #[test]
-fn what_an_earlier_version_left_open_to_others_is_narrowed_at_the_start() {
+fn open_permissions_of_an_earlier_version_are_narrowed() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     assert!(demo("022", &data_dir).status.success() && has_dead_letters(&data_dir));
@@ -92,7 +93,7 @@ fn what_an_earlier_version_left_open_to_others_is_narrowed_at_the_start() {
 }
 
 #[test]
-fn a_second_server_is_refused_also_where_the_lock_file_was_deleted() {
+fn second_server_is_refused_without_the_lock_file() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
     fs::remove_file(folder.path().join("lock")).unwrap();

@@ -150,7 +150,7 @@ fn refuse_203(request: &Received) -> Reply {
 }
 
 #[test]
-fn a_bad_event_is_named_and_the_run_goes_on_there_when_it_is_mended() {
+fn bad_event_is_named_and_the_run_resumes_once_mended() {
     let endpoint = Endpoint::start();
     endpoint.script(PATH, [Answer::Reply(refuse_203)]);
     let first = publish(
@@ -226,7 +226,7 @@ fn a_file_that_breaks_off_is_published_up_to_there() {
 }
 
 #[test]
-fn pressure_that_does_not_end_is_6_and_a_server_that_is_gone_is_7() {
+fn lasting_pressure_exits_6_and_unreachable_server_7() {
     let endpoint = Endpoint::start();
     endpoint.script(
         PATH,
@@ -285,8 +285,9 @@ fn counts(_: &Received) -> Reply {
     }
 }
 
+/// Server whose responses have no counts is no failure.
 #[test]
-fn the_counts_of_the_answers_are_added_up_and_a_server_that_counts_nothing_is_content() {
+fn response_counts_are_summed_and_may_be_missing() {
     let check = |answer: Answer, expected: [Value; 2]| {
         let endpoint = Endpoint::start();
         endpoint.script(PATH, [answer]);
@@ -356,7 +357,7 @@ fn signal(child: &Child, name: &str) {
 // The input of both fits into one read of the program, 8 KiB, so that all of it is taken when the
 // first request arrives.
 #[test]
-fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
+fn first_signal_publishes_events_taken_from_an_open_pipe() {
     for (name, code) in [("INT", 130), ("HUP", 129)] {
         let endpoint = Endpoint::start();
         endpoint.script(PATH, [Answer::Held(200)]);
@@ -388,8 +389,9 @@ fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
     }
 }
 
+/// Second signal waits for no response, and the error names the events taken from the pipe.
 #[test]
-fn the_second_signal_waits_for_nothing_and_says_what_was_taken_from_the_pipe() {
+fn second_signal_ends_at_once_and_names_taken_events() {
     let endpoint = Endpoint::start();
     endpoint.script(PATH, [Answer::Never]);
     let (child, pipe) = publish_from_pipe(&endpoint, &lines(0..130));
@@ -407,7 +409,7 @@ fn the_second_signal_waits_for_nothing_and_says_what_was_taken_from_the_pipe() {
 }
 
 #[test]
-fn what_a_pipe_has_given_is_published_while_it_is_silent() {
+fn events_of_a_pipe_are_published_while_it_is_silent() {
     let endpoint = Endpoint::start();
     endpoint.script(PATH, [Answer::Status(200)]);
     let (child, mut pipe) = publish_from_pipe(&endpoint, &lines(0..50));
@@ -428,7 +430,7 @@ fn what_a_pipe_has_given_is_published_while_it_is_silent() {
 }
 
 #[test]
-fn what_makes_no_sense_is_2_and_nothing_is_sent() {
+fn senseless_publish_options_exit_2_and_send_nothing() {
     let check = |more: &[&str], words: &str| {
         let arguments = ["publish", "orders", "--file", "/dev/null", "--key", "k"];
         let (code, text) = failure(&run(&[&arguments, more].concat()));

@@ -86,7 +86,7 @@ fn apply_says_what_it_did_and_shows_new_secrets_once() {
 }
 
 #[test]
-fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
+fn rotated_signing_secret_has_its_public_key_published() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
@@ -131,7 +131,7 @@ fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
 }
 
 #[test]
-fn what_was_applied_before_a_refusal_is_shown_with_its_secrets() {
+fn topics_applied_before_a_refusal_are_shown_with_secrets() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let private =
@@ -176,7 +176,7 @@ fn the_schema_of_the_file_is_served_without_a_key() {
 }
 
 #[test]
-fn what_is_applied_is_listed_shown_and_deleted() {
+fn applied_topics_are_listed_shown_and_deleted() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
@@ -288,8 +288,9 @@ fn every_refusal_has_its_exit_code() {
     );
 }
 
+/// Publish says how many events were accepted, and how many subscriptions matched.
 #[test]
-fn publish_says_how_many_events_were_accepted_and_how_many_subscriptions_matched() {
+fn publish_reports_accepted_events_and_matches() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a.b"));
@@ -397,7 +398,7 @@ fn a_closed_terminal_ends_the_server_in_order() {
 }
 
 #[test]
-fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
+fn second_server_on_a_folder_is_refused_and_first_continues() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let path = folder.path().to_str().unwrap();
@@ -426,8 +427,9 @@ fn an_address_that_is_taken_is_refused() {
     assert!(code == 1 && text.contains(&address), "{code} {text}");
 }
 
+/// Configuration with a typo prevents the start.
 #[test]
-fn a_configuration_is_applied_at_the_start_and_a_typo_in_it_prevents_the_start() {
+fn configuration_is_applied_at_start_unless_it_has_a_typo() {
     let files = folder();
     let folder = folder();
     let good = files.path().join("good.yaml");
@@ -515,7 +517,7 @@ fn request(endpoint: &TcpListener) -> (String, TcpStream) {
 }
 
 #[test]
-fn what_is_under_way_at_sigterm_is_finished_and_not_sent_again() {
+fn delivery_under_way_at_sigterm_is_finished_and_not_resent() {
     let folder = folder();
     let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", endpoint.local_addr().unwrap());
@@ -598,7 +600,7 @@ SMTPMaxThrottlingDelayInterval: 00:00:00.500
 ";
 
 #[test]
-fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
+fn pressure_trims_caches_and_logs_the_freed_bytes() {
     let files = folder();
     let folder = folder();
     let settings = files.path().join("pressure.yaml");
@@ -650,7 +652,7 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
 }
 
 #[test]
-fn no_more_requests_are_answered_at_once_than_open_files_allow() {
+fn concurrent_requests_are_limited_by_open_files() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
     command.env_clear().args([

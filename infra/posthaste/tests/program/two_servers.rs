@@ -188,8 +188,9 @@ fn a_publish_key_alone_opens_the_server_that_is_named() {
     assert_eq!((failure(&output).0, deployed.deliveries()), (3, 1));
 }
 
+/// Publish key sends the events to the named server, whatever admin key the environment has.
 #[test]
-fn a_publish_key_opens_the_server_that_is_named_whatever_admin_key_the_environment_has() {
+fn publish_key_overrides_an_admin_key_of_the_environment() {
     let deployed = Deployed::start();
     let key = deployed.publish_key();
     let publish = |variables: &[(&str, &str)], more: &[&str]| {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_gives_is_enough() {
+    fn settings_of_lambda_are_enough() {
         let settings = read(&[]).unwrap();
         assert_eq!(
             (

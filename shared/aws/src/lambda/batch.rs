@@ -186,8 +186,9 @@ mod tests {
         check(116, r#"{"batchItemFailures":[]}"#, 116).await;
     }
 
+    /// A handler that never ends has its messages handed back before Lambda ends it.
     #[tokio::test]
-    async fn a_handler_that_does_not_answer_has_its_messages_handed_back_before_lambda_ends_it() {
+    async fn silent_handler_has_its_messages_handed_back_in_time() {
         check(
             600,
             r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#,
@@ -235,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_failed_is_an_empty_list() {
+    fn success_of_all_messages_is_an_empty_list() {
         check_answer(&["a", "b"], &[], &[], r#"{"batchItemFailures":[]}"#);
     }
 
     #[test]
-    fn what_failed_and_what_was_not_understood_is_reported() {
+    fn failed_and_unreadable_messages_are_reported() {
         check_answer(
             &["a", "b", "c"],
             &["a"],

@@ -330,8 +330,9 @@ mod tests {
         check(&[], &[], &[]);
     }
 
+    /// An event with records is the queue's, and any other the schedule's.
     #[test]
-    fn an_event_with_records_is_the_queue_s_and_any_other_the_schedule_s() {
+    fn event_with_records_is_of_the_queue_others_of_the_schedule() {
         let of_queue = |event: &str| {
             let event: QueueOrSchedule = serde_json::from_str(event).unwrap();
             event.into_queue_event().map(|event| event.records.len())

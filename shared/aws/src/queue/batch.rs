@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_body_and_delay_and_the_group_if_groups_are_sent() {
+    fn entry_has_body_and_delay_and_the_group_if_groups_are_sent() {
         let message = OutgoingMessage {
             body: Bytes::from("b\u{fc}"),
             group: Some("g".to_owned()),

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_item_that_is_too_large_by_itself_is_refused_and_holds_up_no_other() {
+    async fn oversized_item_is_refused_and_holds_up_no_other() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let lane = Arc::new(RequestLane::new(Sizes, clock.clone()));
         let (one, other) = tokio::join!(lane.submit(SQS_MESSAGE_BYTES_MAX + 1), async {

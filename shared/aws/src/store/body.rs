@@ -118,7 +118,7 @@ mod tests {
 
     /// Reads a body of the usual largest size.
     async fn read(body: ByteStream, sleep: &SharedAsyncSleep) -> Result<Bytes, BodyError> {
-        super::read_whole(body, OBJECT_BYTES_MAX, sleep).await
+        read_whole(body, OBJECT_BYTES_MAX, sleep).await
     }
 
     fn time(has_passed: bool) -> SharedAsyncSleep {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_piece_is_not_copied() {
+    async fn body_in_a_single_piece_is_not_copied() {
         let bytes = Bytes::from(vec![7; 1000]);
         let read = read(ByteStream::from(bytes.clone()), &time(false))
             .await
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_large_is_refused_by_what_it_announces_and_by_what_comes() {
+    async fn too_large_body_is_refused_by_announced_and_received_size() {
         let announced = ByteStream::from(Bytes::from(vec![0; OBJECT_BYTES_MAX + 1]));
         assert!(matches!(
             read(announced, &time(false)).await,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_page_goes_on_after_its_last_key_and_a_whole_one_does_not() {
+    fn cut_page_continues_after_its_last_key_a_whole_one_ends() {
         assert_eq!(listed(&["a", "b"], true, 2), expect(&["a", "b"], Some("b")));
         assert_eq!(listed(&["a"], true, 2), expect(&["a"], Some("a")));
         assert_eq!(listed(&["a", "b"], false, 2), expect(&["a", "b"], None));

@@ -71,7 +71,7 @@ impl ConditionalPut<'_> {
                     self.bucket
                         .sleep
                         .sleep(jittered_wait(conflict, chance))
-                        .await
+                        .await;
                 }
             }
         }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_taken_only_with_exactly_the_bytes_that_were_asked_for() {
+    fn range_response_is_taken_only_with_exactly_the_asked_bytes() {
         assert_eq!(
             answered(2..5, Some("bytes 2-4/9"), "abc"),
             Ok(Bytes::from("abc"))

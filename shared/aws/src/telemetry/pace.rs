@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_before_a_break_is_written_first_with_its_own_time() {
+    fn values_kept_before_a_break_go_first_with_their_own_time() {
         let (mut pace, clock) = world();
         written(&mut pace, &clock, Duration::from_secs(1), 600);
         pace.begin_invocation(clock.now());

@@ -16,9 +16,7 @@ use http::header::HeaderName;
 use indexmap::IndexMap;
 
 use self::delivery_headers::delivery_headers;
-#[cfg(test)]
 pub(crate) use self::filter::compile_filter;
-use self::filter::compile_filter;
 use self::policy::{
     compile_batching, compile_idle, compile_lifetime, compile_recovery, dead_letter_policy,
     retry_policy,

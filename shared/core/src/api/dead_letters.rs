@@ -163,7 +163,7 @@ pub struct ResolveResponse {
     /// earlier subscription of the name (`former`), given up for another reason (`otherReason`), or
     /// of another type (`otherType`); objects written at another time (`otherTime`), or whose keys
     /// tell no time (`noTime`). Left out where there are none.
-    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[serde(default, skip_serializing_if = "LeftOutCounts::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
     pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be read. They stay as they are.

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::IsoTimestamp;
 use crate::delivery_log::{
-    DeliveryHistory, DeliveryState, LogRecord, LogResult, Origin, RecordPayload,
+    AttemptOrigin, DeliveryHistory, DeliveryState, LogRecord, LogResult, RecordPayload,
 };
 use crate::model::{PAYLOAD_KEPT, Timestamp};
 
@@ -148,7 +148,7 @@ pub struct AttemptView {
     pub webhook_id: Option<String>,
     /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of
     /// a newer version.
-    pub origin: Origin,
+    pub origin: AttemptOrigin,
     /// The endpoint, without its query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://billing.example.com/hooks")]

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn omitted_members_have_their_defaults() {
         assert_eq!(read(json!({})), Ok(HealthSettings::default()));
         let some = json!({
             "glitches": 4, "refusalsInRow": 0, "laterHold": "PT30M", "suppressStateChanges": true

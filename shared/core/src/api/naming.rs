@@ -40,8 +40,9 @@ fn is_same(stored: &SubscriptionName, name: &SubscriptionName) -> bool {
 mod tests {
     use super::*;
 
+    /// Lookup ignores case and gives the name as its creator wrote it.
     #[test]
-    fn a_subscription_is_found_in_any_case_under_the_name_its_creator_wrote() {
+    fn subscription_is_found_in_any_case_under_its_stored_name() {
         let written = r#"{"subscriptions":{"Billing":{"endpoint":{"url":"https://a.example"}}}}"#;
         let mut topic: TopicSettings = serde_json::from_str(written).unwrap();
         let mut check = |asked: &str, stored: Option<&str>| {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_tried_while_the_subscription_is_not_active() {
+    fn inactive_subscription_has_no_next_attempt() {
         let retry = condition(TargetPhase::Retry, 600);
         let count = WaitingCount {
             due: 1,

@@ -177,7 +177,7 @@ impl ProblemKind {
     }
 }
 
-/// One problem, ready to be answered. Made with [`Problem::new`] and the methods that add to it.
+/// One problem, ready to be answered. Made with [`ApiProblem::new`] and the methods that add to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiProblem {
     /// The kind of problem.

@@ -71,8 +71,9 @@ mod tests {
         );
     }
 
+    /// Response leaves out the counts of matches where they are not known.
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_counts_are_left_out() {
         check(3, None, r#"{"acceptedEvents":3}"#);
     }
 }

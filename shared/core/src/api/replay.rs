@@ -204,7 +204,7 @@ pub struct ReplayView {
     /// tell no time (`noTime`); of the delivery log, deliveries that had not ended (`notEnded`),
     /// that a replay or a resend made (`sentAgain`), that ended in another way (`otherResult`), or
     /// with another status (`otherStatus`). Left out where there are none.
-    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[serde(default, skip_serializing_if = "LeftOutCounts::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
     pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint
@@ -342,7 +342,7 @@ pub struct ReplayPreview {
     /// tell no time (`noTime`); of the delivery log, deliveries that have not ended (`notEnded`), that a
     /// replay or a resend made (`sentAgain`), that ended in another way (`otherResult`), or with
     /// another status (`otherStatus`). Left out where there are none.
-    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[serde(default, skip_serializing_if = "LeftOutCounts::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
     pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be sent again.

@@ -204,8 +204,9 @@ mod tests {
         }
     }
 
+    /// Header names use the sender's prefix and leave out what the sender omits.
     #[test]
-    fn so_they_are_in_the_name_of_a_sender() {
+    fn sender_prefix_and_omissions_show_in_header_names() {
         use crate::model::SenderHeader::{Attempt, EventGrid, Origin, SubscriptionName, UserAgent};
         let all = [EventGrid, SubscriptionName, Origin, UserAgent, Attempt];
         let named = |omitted| SenderHeaders::new(Some("acme"), omitted).unwrap();

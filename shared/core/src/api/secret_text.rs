@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_around_a_pasted_secret_is_left_out() {
+    fn unseen_characters_around_a_pasted_secret_are_left_out() {
         let read = |text: &str| serde_json::from_value::<SecretText>(text.into()).unwrap();
         for around in ["", "\n", "\u{feff}", " \u{a0}\u{200b}"] {
             let text = format!("{around}whsec_a{around}");

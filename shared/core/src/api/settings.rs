@@ -197,7 +197,7 @@ pub struct EndpointSettings {
     pub max_concurrent_requests: Option<u32>,
     /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when
     /// left out.
-    #[serde(default, skip_serializing_if = "Validation::is_none")]
+    #[serde(default, skip_serializing_if = "EndpointValidation::is_none")]
     pub validation: EndpointValidation,
 }
 

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_secret_signs_first_and_the_old_one_until_the_overlap_ends() {
+    fn new_secret_signs_first_and_the_old_until_overlap_ends() {
         let next = rotated(json!({ "secrets": ["whsec_a"] }), "whsec_b", HOUR).unwrap();
         let times = [Value::Null, json!("2023-11-14T23:13:20.000Z")];
         assert_eq!(
@@ -349,8 +349,9 @@ mod tests {
         assert_eq!(next, json!({ "secrets": ["whsec_d"] }));
     }
 
+    /// Oldest secret is the one that ends first, and among equals the last.
     #[test]
-    fn the_oldest_secret_is_the_one_that_ends_first_and_among_equals_the_last() {
+    fn oldest_secret_ends_first_or_is_last_among_equals() {
         let check = |ends: [&str; 2], kept: &str| {
             let present = json!({ "secrets": ["whsec_c", "whsec_b", "whsec_a"],
                 "expiresAt": [null, ends[0], ends[1]] });
@@ -380,8 +381,9 @@ mod tests {
         assert_eq!(next["secrets"], json!(["whsk_b", "whsec_b", "whsec_a"]));
     }
 
+    /// Four secrets of which one ends make room for a first rotation.
     #[test]
-    fn four_secrets_of_which_one_ends_make_room_for_a_first_rotation() {
+    fn first_rotation_of_four_secrets_replaces_the_ending_one() {
         let four = json!({ "secrets": ["whsec_d", "whsec_c", "whsec_b", "whsec_a"],
             "expiresAt": [null, null, null, "2023-11-14T23:00:00.000Z"] });
         let next = rotated(four, "whsec_e", HOUR).unwrap();
@@ -391,8 +393,9 @@ mod tests {
         );
     }
 
+    /// Rotation of three secrets without an end has room for the overlap, but not for another kind.
     #[test]
-    fn three_secrets_that_are_there_for_good_can_be_rotated_with_an_overlap() {
+    fn three_permanent_secrets_can_rotate_with_overlap() {
         let next = rotated(
             json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"] }),
             "whsec_c",
@@ -416,8 +419,9 @@ mod tests {
         );
     }
 
+    /// Refusal of a secret of the other kind beside three says to take one out first.
     #[test]
-    fn a_first_secret_of_the_other_kind_beside_three_says_what_must_go() {
+    fn first_secret_of_other_kind_beside_three_is_refused() {
         let three = json!({ "secrets": ["whsec_a", "whsec_b", "whsec_c"] });
         for overlap in [HOUR, Duration::ZERO] {
             let error = rotated(three.clone(), "whsk_a", overlap).unwrap_err();

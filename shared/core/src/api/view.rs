@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_names_and_no_secret() {
+    fn topic_view_has_names_and_no_secret() {
         let shown = serde_json::to_value(
             topic().to_view(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH),
         )
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_revealed_has_every_secret_but_the_code_of_a_handshake() {
+    fn revealed_topic_has_all_secrets_but_handshake_codes() {
         let keys = json!({ "key1": "first", "key2": "second", "bulkKey1": "third" });
         let view = serde_json::from_value(keys.clone()).unwrap();
         let revealed =
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_accepted_when_written_back() {
+    fn topic_view_is_accepted_when_written_back() {
         let shown = topic().to_view(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH);
         let text = serde_json::to_string(&shown).unwrap();
         assert_eq!(serde_json::from_str::<TopicSettings>(&text).unwrap(), shown);

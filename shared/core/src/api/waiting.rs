@@ -286,8 +286,9 @@ mod tests {
         assert_eq!((view.count, view.queued, view.at_least), (18, None, true));
     }
 
+    /// Events that were published for later are in no record.
     #[test]
-    fn what_was_published_for_later_is_in_no_record() {
+    fn scheduled_events_are_not_counted_as_recorded() {
         let mut count = WaitingCount {
             is_without_queue: true,
             ..WaitingCount::default()

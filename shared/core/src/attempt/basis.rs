@@ -113,8 +113,9 @@ mod tests {
         compile_subscription(&topic, EventSchema::CloudEvents, &name, &settings).unwrap()
     }
 
+    /// A request may begin only if the headers that say who sends are unchanged.
     #[test]
-    fn what_says_who_sends_is_a_basis() {
+    fn sender_is_part_of_the_basis() {
         let named = |prefix: Option<&str>| {
             let headers = prefix.map(|prefix| SenderHeaders::new(Some(prefix), &[]).unwrap());
             Subscription {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_request_stops_it() {
+    fn changes_to_the_request_stop_it() {
         check(json!({}), true);
         for endpoint in [
             json!({ "url": "https://a.example/other" }),
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_of_the_request_does_not_stop_it() {
+    fn changes_beside_the_request_do_not_stop_it() {
         check(json!({ "filter": { "includedEventTypes": ["a"] } }), true);
         check(json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } }), true);
         check(json!({ "deadLetter": { "enabled": false } }), true);

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_events_make_no_request() {
+    fn empty_batch_makes_no_request() {
         assert_eq!(
             BatchPolicy::default().request_limits().cut_into_runs([]),
             Vec::<Range<usize>>::new()

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_the_second_endpoint_answers_is_permanent() {
+    fn fallback_endpoint_answers_are_never_permanent() {
         let fallback = AttemptState {
             is_fallback: true,
             name_was_unknown: true,
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_retried_by_the_schedule() {
+    fn missing_answer_is_retried_by_the_schedule() {
         for failure in [
             SendFailure::TimedOut,
             SendFailure::Socket,
@@ -470,8 +470,9 @@ mod tests {
         );
     }
 
+    /// `Retry-After` is a floor capped at 12 hours, whatever the schedule says.
     #[test]
-    fn retry_after_is_a_floor_capped_at_12_hours_whatever_the_schedule() {
+    fn retry_after_is_a_floor_of_at_most_12_hours() {
         let asked = |status, secs| AttemptOutcome::Answered {
             status,
             retry_after: Some(Duration::from_secs(secs)),
@@ -498,8 +499,9 @@ mod tests {
         check(1, asked(500, 3600), retry_in(10));
     }
 
+    /// Retry-After makes no event wait for longer than the time that is left to it.
     #[test]
-    fn no_event_waits_for_longer_than_it_lives_because_its_endpoint_asks_for_that() {
+    fn retry_after_never_makes_an_event_outlive_its_time_to_live() {
         let soon = RetryPolicy {
             schedule: vec![Duration::from_secs(1)],
             ..RetryPolicy::default()
@@ -528,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_not_acknowledged_is_retried_by_the_schedule() {
+    fn unacknowledged_event_is_retried_by_the_schedule() {
         let unacknowledged = AttemptOutcome::Unacknowledged { status: 200 };
         assert!(!unacknowledged.is_success());
         assert_eq!(

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stand_in_a_header_is_left_out() {
+    fn value_unfit_for_a_header_is_left_out() {
         for member in [
             "none", "list", "object", "crlf", "umlaut", "empty", "padded", "lone", "missing",
         ] {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_events_no_value_is_taken() {
+    fn requests_of_several_events_take_no_value_from_events() {
         let headers = [
             DeliveryHeader::from_event("x-id", "/id").unwrap(),
             DeliveryHeader::with_value("x-tenant", "acme", false).unwrap(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn invalid_headers_are_refused() {
         for name in [
             "",
             "a b",
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_posthaste_or_http_sets_is_reserved_in_any_case() {
+    fn names_set_by_posthaste_or_http_are_reserved_in_any_case() {
         for name in NAMES {
             check_reserved(name, true);
             check_reserved(&name.to_ascii_uppercase(), true);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_receiver_may_ask_for_is_not() {
+    fn names_that_receivers_may_ask_for_are_not_reserved() {
         for name in [
             "authorization",
             "x-api-key",

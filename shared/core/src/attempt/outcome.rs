@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn every_answer_and_failure_has_its_name_of_the_closed_list() {
         let check = |outcome: AttemptOutcome, expected: Option<OutcomeName>| {
-            assert_eq!(outcome.name(), expected)
+            assert_eq!(outcome.name(), expected);
         };
         let answered = |status| AttemptOutcome::Answered {
             status,

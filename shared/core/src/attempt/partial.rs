@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_broke_off_is_believed_only_if_it_can_be_no_report() {
+    fn cut_off_answer_is_believed_only_if_it_can_be_no_report() {
         for body in [
             "",
             "{",

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_was_never_counted_rests_as_after_the_first_time() {
+    fn uncounted_message_rests_as_after_the_first_time() {
         check(0, 730, 10);
     }
 }

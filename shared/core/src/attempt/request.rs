@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn one_structured_cloud_event() {
+    fn single_structured_cloud_event() {
         insta::assert_snapshot!(wire(
             &subscription(EventSchema::CloudEvents, json!({})),
             &[event("a-0")]
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn one_binary_cloud_event() {
+    fn single_binary_cloud_event() {
         let binary = subscription(EventSchema::CloudEvents, json!({ "contentMode": "binary" }));
         let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         insta::assert_snapshot!(wire(
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn one_event_grid_event_is_an_array() {
+    fn single_event_grid_event_is_an_array() {
         insta::assert_snapshot!(wire(
             &subscription(EventSchema::EventGrid, json!({})),
             &[event("a-0")]
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn one_event_with_custom_headers_and_both_kinds_of_signature() {
+    fn single_event_with_custom_headers_and_both_signature_kinds() {
         let headers = json!([
             { "name": "X-Tenant", "value": "acme" },
             { "name": "Authorization", "value": "Bearer s3cret", "isSecret": true },

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_leaves_nothing() {
+    fn delivered_events_leave_nothing() {
         assert_eq!(
             settle_message(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)),
             Settlement::default()
@@ -423,7 +423,7 @@ mod tests {
 
     /// All of a parked message go out with one minute, however long their requests took.
     #[test]
-    fn answers_seconds_apart_that_wait_for_one_minute_make_one_message() {
+    fn answers_for_one_parking_minute_make_one_message() {
         let not_before = NOW + Duration::from_mins(20);
         let retry = |secs: u64| EntryVerdict::Retry {
             not_before,
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_postponed_waits_without_an_attempt() {
+    fn postponed_event_waits_without_an_attempt() {
         let not_before = NOW + Duration::from_secs(9);
         let settlement = settle_message(
             &delivery(1),
@@ -486,8 +486,9 @@ mod tests {
         assert_eq!(attempts, [4, 3]);
     }
 
+    /// Events whose dead letters the subscription does not keep are dropped and counted.
     #[test]
-    fn what_the_subscription_does_not_keep_is_dropped_and_counted() {
+    fn dead_letters_that_are_not_kept_are_dropped_and_counted() {
         let verdicts = [
             give_up(DeadLetterReason::TimeToLiveExceeded, None),
             give_up(DeadLetterReason::EndpointGone, Some(LAST)),
@@ -522,7 +523,7 @@ mod tests {
             assert_eq!(
                 choose_wait_place(NOW + Duration::from_millis(ms), NOW),
                 expected
-            )
+            );
         };
         let queue = |ms| WaitPlace::Queue {
             delay: Duration::from_millis(ms),
@@ -570,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_waits_together_without_an_attempt() {
+    fn held_events_wait_together_without_an_attempt() {
         let settlement = settle_message(
             &delivery(3),
             &[
@@ -590,8 +591,9 @@ mod tests {
         assert_eq!(settlement.again.len(), 1);
     }
 
+    /// An event that only waits comes back at the end of the wait, and a retry at its own time.
     #[test]
-    fn what_only_waits_comes_back_at_its_end() {
+    fn postponed_event_waits_no_longer_than_the_given_end() {
         let postponed = |secs| EntryVerdict::Postponed {
             not_before: NOW + Duration::from_secs(secs),
         };

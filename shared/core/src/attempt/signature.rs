@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused() {
+    fn invalid_secrets_are_refused() {
         let check =
             |text: &str, error| assert_eq!(SigningSecret::parse(text).err(), Some(error), "{text}");
         check(

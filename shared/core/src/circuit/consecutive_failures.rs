@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_target_that_never_failed_nothing_is_kept() {
+    fn target_that_never_failed_is_not_kept() {
         let mut streaks = ConsecutiveFailures::default();
         streaks.note_success(&target("a.example"), Timestamp::EPOCH);
         assert!(streaks.0.is_empty());

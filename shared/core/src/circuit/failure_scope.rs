@@ -215,8 +215,9 @@ mod tests {
         assert_eq!(is, expected, "{attempts} {outcome:?} {successes:?}");
     }
 
+    /// An event that failed twice among others that succeeded has a problem.
     #[test]
-    fn an_event_that_failed_twice_among_others_that_succeeded_has_a_problem() {
+    fn event_that_failed_twice_among_successes_has_a_problem() {
         check(2, 500, Some([-60, 1]), true);
         check(7, 503, Some([0, 0]), true);
         check(1, 500, Some([-60, 1]), false);
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn a_problem_event_had_a_connection() {
         let check = |failure, expected| {
-            check_after(AttemptOutcome::Failed(failure), 2, Some([-60, 1]), expected)
+            check_after(AttemptOutcome::Failed(failure), 2, Some([-60, 1]), expected);
         };
         check(SendFailure::TimedOut, true);
         check(SendFailure::KeptTimedOut, false);
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_in_an_outage_has_none_when_that_is_over() {
+    fn event_that_failed_in_an_outage_has_no_problem_after_it() {
         check(5, 503, Some([1, 60]), false);
     }
 

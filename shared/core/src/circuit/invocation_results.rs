@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
+    fn invocation_with_enough_failures_and_no_success_is_a_streak() {
         let mut tally = InvocationResults::default();
         for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
             (0..failures).for_each(|second| tally.count_failure(&target(host), BUSY, at(second)));

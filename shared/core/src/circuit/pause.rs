@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_brief_under_ten_seconds_and_lasts_a_quarter_of_an_hour_at_most() {
+    fn pause_is_brief_under_10_seconds_and_at_most_15_minutes() {
         assert_eq!(asked(503, 0), None);
         assert_eq!(asked(503, 1), Some((1000, true)));
         assert_eq!(asked(503, 9), Some((9000, true)));
@@ -96,8 +96,9 @@ mod tests {
         }
     }
 
+    /// A pause that could not be told to other workers is kept for ten seconds.
     #[test]
-    fn what_could_not_be_told_is_kept_for_ten_seconds() {
+    fn unshared_pause_is_kept_for_ten_seconds() {
         let kept = |secs| {
             brief_pause_end(NOW + Duration::from_secs(secs), NOW)
                 .since(NOW)

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::circuit::{
     CircuitDecision, DeliveryTarget, HealthSettings, Observation, ProbeLease, ProbedTargets,
-    TargetCondition, TargetPhase, decide_for_subscription, is_over, observe,
+    TargetCondition, TargetPhase, condition_after, decide_for_subscription, is_over,
 };
 use crate::model::{Link, PAUSE_MAX, Timestamp};
 
@@ -121,7 +121,7 @@ impl LinkShard {
         Some(probed)
     }
 
-    /// Replaces what is known of a target, if anything still is and `change` wants it; whether
+    /// Replaces what is known of a target, if anything still is and `change_condition` wants it; whether
     /// anything changed.
     pub fn change_condition(
         &mut self,

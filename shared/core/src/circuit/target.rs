@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_refused() {
+    fn invalid_targets_are_refused() {
         for bad in [
             "",
             "a.example",

@@ -1,7 +1,10 @@
 //! The record of an event's acceptance: which subscriptions it is meant for, where no message says
 //! so, or none is worked on soon.
 
-use super::{Kind, LogRecord, LogResult, Origin, RecordText, Wait, log_text, record_id};
+use super::{
+    AttemptOrigin, LogRecord, LogResult, RecordKind, RecordText, WaitTransition, log_text,
+    record_id,
+};
 use crate::attempt::DeadLetterReason;
 use crate::events::Event;
 use crate::model::{Subscription, Timestamp, TopicName};
@@ -35,7 +38,7 @@ impl AcceptedEvent<'_> {
         let record = LogRecord {
             result,
             matched: (!matched.is_empty()).then(|| matched.to_owned()),
-            ..self.subscription_record("", Kind::Accepted)
+            ..self.subscription_record("", RecordKind::Accepted)
         };
         RecordText::new(&record, None)
     }
@@ -47,12 +50,12 @@ impl AcceptedEvent<'_> {
             result: LogResult::Dropped,
             identity: identity.map(|identity| identity.to_string()),
             reason: Some(DeadLetterReason::SubscriptionDisabled.as_str().to_owned()),
-            ..self.subscription_record(&subscription.name.folded_text(), Kind::Dropped)
+            ..self.subscription_record(&subscription.name.folded_text(), RecordKind::Dropped)
         };
         RecordText::new(&record, None)
     }
 
-    fn subscription_record(&self, subscription: &str, kind: Kind) -> LogRecord {
+    fn subscription_record(&self, subscription: &str, kind: RecordKind) -> LogRecord {
         let Self {
             topic,
             event,
@@ -72,8 +75,8 @@ impl AcceptedEvent<'_> {
             event_type: Some(log_text(event.event_type())),
             event_subject: event.subject().map(log_text),
             schema: Some(event.schema().to_string()),
-            origin: Origin::First,
-            wait: Wait::None,
+            origin: AttemptOrigin::First,
+            wait: WaitTransition::None,
             next_attempt_at: not_before.map(Timestamp::rounded_up_to_minute),
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
@@ -116,7 +119,7 @@ mod tests {
     fn record_names_the_event_and_its_subscriptions() {
         let record = record("billing,shipping");
         let words = (record.kind, record.result, record.attempt, record.time);
-        assert_eq!(words, (Kind::Accepted, LogResult::Pending, 0, AT));
+        assert_eq!(words, (RecordKind::Accepted, LogResult::Pending, 0, AT));
         let of = [&*record.topic, &record.subscription, &record.delivery_key];
         assert_eq!(of, ["orders", "", "0b0e-0"]);
         let names = [

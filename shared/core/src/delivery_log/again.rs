@@ -1,6 +1,6 @@
 //! Which delivery of an event is sent again, and where its payload may be.
 
-use super::{DeliveryHistory, DeliveryState, Origin};
+use super::{AttemptOrigin, DeliveryHistory, DeliveryState};
 use crate::attempt::webhook_id_of;
 use crate::model::{Identity, SubscriptionCreation};
 
@@ -30,7 +30,7 @@ pub enum ResendRefusal {
 
 /// Chooses the delivery of an event that is sent again: the one with this key or, without a key,
 /// the only one that a producer made. Copies of it by replays and resends are no choice while that
-/// one is known. `histories` are those of an id towards one subscription, the newest first.
+/// one is known. `gather_by_delivery` are those of an id towards one subscription, the newest first.
 pub fn choose_delivery<'a>(
     histories: &'a [DeliveryHistory],
     created: &SubscriptionCreation,
@@ -89,8 +89,9 @@ impl DeliveryHistory {
             .find_map(|record| record.own_webhook_id.clone());
         // Release 0.1 sent what kept an id alone. The id of a batch is a digest, without a number.
         let kept = || {
-            let again =
-                records.filter(|record| matches!(record.origin, Origin::Replay | Origin::Resend));
+            let again = records.filter(|record| {
+                matches!(record.origin, AttemptOrigin::Replay | AttemptOrigin::Resend)
+            });
             let mut ids = again.filter_map(|record| record.webhook_id.clone());
             ids.find(|id| id.contains('-'))
         };
@@ -126,7 +127,10 @@ fn is_for(history: &DeliveryHistory, created: &SubscriptionCreation) -> bool {
 }
 
 fn is_copy(history: &DeliveryHistory) -> bool {
-    matches!(history.first().origin, Origin::Replay | Origin::Resend)
+    matches!(
+        history.first().origin,
+        AttemptOrigin::Replay | AttemptOrigin::Resend
+    )
 }
 
 fn is_waiting(history: &DeliveryHistory) -> bool {
@@ -145,17 +149,19 @@ fn has_payload(history: &DeliveryHistory) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery_log::{Kind, LogRecord, LogResult, RecordPayload, gather_by_delivery};
+    use crate::delivery_log::{
+        LogRecord, LogResult, RecordKind, RecordPayload, gather_by_delivery,
+    };
     use crate::model::{CreationId, CreationRecord, Timestamp};
 
     /// A record of a delivery; it was accepted at the time of its attempt.
-    fn record(key: &str, origin: Origin, result: LogResult) -> LogRecord {
+    fn record(key: &str, origin: AttemptOrigin, result: LogResult) -> LogRecord {
         let ms = key.bytes().map(u64::from).sum();
         LogRecord {
             record_id: format!("{key}-{}", result.as_str()),
             time: Timestamp::from_millis(ms),
             accepted_at: Timestamp::from_millis(ms),
-            kind: Kind::Attempt,
+            kind: RecordKind::Attempt,
             delivery_key: key.to_owned(),
             webhook_id: Some(format!("msg_of-{key}")),
             payload: RecordPayload::parse("{}"),
@@ -181,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_only_delivery_is_sent_again_and_one_of_several_is_named() {
+        use AttemptOrigin::{First, Replay, Resend};
         use LogResult::{Delivered, Retry};
-        use Origin::{First, Replay, Resend};
         check(vec![], None, Err(ResendRefusal::Unknown));
         check(vec![record("a", First, Delivered)], None, Ok(("a", false)));
         check(vec![record("a", First, Retry)], None, Ok(("a", true)));
@@ -214,9 +220,9 @@ mod tests {
     fn the_payload_may_be_that_of_a_copy() {
         let bare = LogRecord {
             payload: None,
-            ..record("a", Origin::First, LogResult::Delivered)
+            ..record("a", AttemptOrigin::First, LogResult::Delivered)
         };
-        let copy = record("b", Origin::Replay, LogResult::Delivered);
+        let copy = record("b", AttemptOrigin::Replay, LogResult::Delivered);
         let keys = |records: Vec<LogRecord>| {
             let histories = gather_by_delivery(records);
             let chosen =
@@ -225,14 +231,15 @@ mod tests {
         };
         assert_eq!(keys(vec![bare.clone()]), Vec::<String>::new());
         assert_eq!(keys(vec![bare.clone(), copy.clone()]), ["b"]);
-        let full = record("a", Origin::First, LogResult::Delivered);
+        let full = record("a", AttemptOrigin::First, LogResult::Delivered);
         assert_eq!(keys(vec![full, copy.clone()]), ["a", "b"]);
-        let other = record("c", Origin::First, LogResult::Delivered);
+        let other = record("c", AttemptOrigin::First, LogResult::Delivered);
         assert_eq!(keys(vec![bare, copy, other]), Vec::<String>::new());
     }
 
+    /// Delivery for an earlier subscription of the same name cannot be chosen.
     #[test]
-    fn a_delivery_for_an_earlier_subscription_of_the_name_is_no_choice() {
+    fn delivery_of_a_former_subscription_is_no_resend_choice() {
         let creation = |byte| {
             Some(CreationRecord {
                 id: CreationId::new([byte; 6]),
@@ -246,7 +253,7 @@ mod tests {
         };
         let of = |identity: &str| LogRecord {
             identity: Some(identity.to_owned()),
-            ..record("a", Origin::First, LogResult::Delivered)
+            ..record("a", AttemptOrigin::First, LogResult::Delivered)
         };
         let former = gather_by_delivery(vec![of("010101010101030303030303")]);
         assert_eq!(
@@ -257,13 +264,14 @@ mod tests {
         assert!(choose_delivery(&own, &created, None).is_ok());
     }
 
+    /// Webhook id is that of the event alone, and a resend hands it on.
     #[test]
-    fn the_webhook_id_is_that_of_the_event_alone_and_a_resend_hands_it_on() {
+    fn webhook_id_is_the_events_own_and_kept_by_resends() {
         let webhook_id = |record: LogRecord| gather_by_delivery(vec![record])[0].webhook_id();
         let of = |origin| record("a", origin, LogResult::Delivered);
-        assert_eq!(webhook_id(of(Origin::First)), "msg_a");
+        assert_eq!(webhook_id(of(AttemptOrigin::First)), "msg_a");
         // Those of release 0.1 say the id of the request alone.
-        for origin in [Origin::Replay, Origin::Resend] {
+        for origin in [AttemptOrigin::Replay, AttemptOrigin::Resend] {
             assert_eq!(webhook_id(of(origin)), "msg_of-a");
             let mut batch = of(origin);
             batch.webhook_id = Some("msg_96ba4ca94b8e4f2ad1818929d51bad20".to_owned());

@@ -25,7 +25,7 @@ pub fn answer_text(bytes: &[u8], secrets: &[&str]) -> String {
     redact_and_cut(&text, secrets)
 }
 
-/// The same of a body, in the character set that its headers name ([`readable`]).
+/// The same of a body, in the character set that its headers name ([`readable_text`]).
 pub fn answer_body_text(headers: &HeaderMap, body: &[u8], secrets: &[&str]) -> String {
     redact_and_cut(&readable_text(headers, body, SCANNED_BYTES_MAX), secrets)
 }
@@ -114,8 +114,9 @@ mod tests {
         assert_eq!(text, "x".repeat(250) + "[redac");
     }
 
+    /// Secret that goes beyond the scanned bytes is found by its beginning.
     #[test]
-    fn a_secret_that_goes_beyond_what_is_looked_at_is_found_by_its_beginning() {
+    fn secret_longer_than_the_scan_is_found_by_its_beginning() {
         let long = "k".repeat(2 * SCANNED_BYTES_MAX);
         let answer = "x".repeat(200) + &long;
         assert_eq!(
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_as_far_as_it_is() {
+    fn binary_response_is_shown_as_far_as_it_is_text() {
         assert_eq!(answer_text(b"\xffa\x00b\x7f", &[]), "\u{fffd}a b ");
     }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Kind, LogResult};
+use super::{LogResult, RecordKind};
 use crate::attempt::DeadLetterReason;
 use crate::attempt::settle::{EntryVerdict, is_dropped};
 use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
@@ -15,7 +15,7 @@ pub const CANCELLED: &str = "Cancelled";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventChange {
     /// An attempt, or which change.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Where the event is after it.
     pub result: LogResult,
     /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
@@ -32,11 +32,13 @@ pub fn change_for_verdict(
     policy: Option<&DeadLetterPolicy>,
 ) -> Option<EventChange> {
     match verdict {
-        EntryVerdict::Delivered => Some(EventChange::new(Kind::Attempt, LogResult::Delivered)),
+        EntryVerdict::Delivered => {
+            Some(EventChange::new(RecordKind::Attempt, LogResult::Delivered))
+        }
         EntryVerdict::Retry { not_before, last } => Some(EventChange::retry(not_before, last)),
         EntryVerdict::GiveUp { reason, last } => Some(EventChange::give_up(reason, last, policy)),
         EntryVerdict::Cancelled => Some(EventChange::dropped(CANCELLED)),
-        EntryVerdict::Held => Some(EventChange::new(Kind::Held, LogResult::Held)),
+        EntryVerdict::Held => Some(EventChange::new(RecordKind::Held, LogResult::Held)),
         EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } => None,
     }
 }
@@ -44,7 +46,7 @@ pub fn change_for_verdict(
 impl EventChange {
     /// The change of an event that arrived by a late answer to an earlier attempt.
     pub fn answered_late() -> Self {
-        Self::new(Kind::AnsweredLate, LogResult::Delivered)
+        Self::new(RecordKind::AnsweredLate, LogResult::Delivered)
     }
 
     /// The change of an event that goes back without its first attempt, which `not_before` is the
@@ -52,7 +54,7 @@ impl EventChange {
     pub fn waiting_until(not_before: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(not_before),
-            ..Self::new(Kind::Waiting, LogResult::Retry)
+            ..Self::new(RecordKind::Waiting, LogResult::Retry)
         }
     }
 
@@ -60,7 +62,7 @@ impl EventChange {
     pub fn dead_lettered(reason: DeadLetterReason) -> Self {
         Self {
             reason: closed_list_name(&reason),
-            ..Self::new(Kind::DeadLettered, LogResult::DeadLettered)
+            ..Self::new(RecordKind::DeadLettered, LogResult::DeadLettered)
         }
     }
 
@@ -68,11 +70,11 @@ impl EventChange {
     pub fn dropped(reason: &str) -> Self {
         Self {
             reason: Some(reason.to_owned()),
-            ..Self::new(Kind::Dropped, LogResult::Dropped)
+            ..Self::new(RecordKind::Dropped, LogResult::Dropped)
         }
     }
 
-    fn new(kind: Kind, result: LogResult) -> Self {
+    fn new(kind: RecordKind, result: LogResult) -> Self {
         Self {
             kind,
             result,
@@ -85,7 +87,7 @@ impl EventChange {
         Self {
             reason: closed_list_name(&last.outcome),
             next_attempt_at: Some(not_before),
-            ..Self::new(Kind::Attempt, LogResult::Retry)
+            ..Self::new(RecordKind::Attempt, LogResult::Retry)
         }
     }
 
@@ -95,9 +97,9 @@ impl EventChange {
         policy: Option<&DeadLetterPolicy>,
     ) -> Self {
         let kind = match (last, reason) {
-            (Some(_), _) => Kind::Attempt,
-            (None, DeadLetterReason::TimeToLiveExceeded) => Kind::Expired,
-            (None, _) => Kind::GivenUp,
+            (Some(_), _) => RecordKind::Attempt,
+            (None, DeadLetterReason::TimeToLiveExceeded) => RecordKind::Expired,
+            (None, _) => RecordKind::GivenUp,
         };
         let is_dropped = is_dropped(reason, policy);
         let result = if is_dropped {
@@ -198,8 +200,9 @@ mod tests {
         check(EntryVerdict::Postponed { not_before: AT }, kept, None);
     }
 
+    /// Events that the subscription does not keep as dead letters are dropped.
     #[test]
-    fn what_the_subscription_does_not_keep_is_dropped() {
+    fn events_without_dead_letter_policy_match_are_dropped() {
         let expired = EntryVerdict::GiveUp {
             reason: DeadLetterReason::TimeToLiveExceeded,
             last: None,

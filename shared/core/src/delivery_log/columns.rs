@@ -8,7 +8,9 @@
 //! that they are read in one piece; what is large comes last.
 
 use super::field::RecordField;
-use super::{ColumnType, ColumnValue, Kind, LogRecord, LogResult, Origin, RecordPayload};
+use super::{
+    AttemptOrigin, ColumnType, ColumnValue, LogRecord, LogResult, RecordKind, RecordPayload,
+};
 use crate::model::Timestamp;
 
 /// The version of the table: it counts the times that columns were added.
@@ -67,13 +69,13 @@ impl ColumnEncoding {
 
 macro_rules! columns {
     ($($member:ident: $type:ty => $encoding:ident,)+) => {
-        &[$(Column {
+        &[$(LogColumn {
             name: stringify!($member),
-            column_type: <$type as Field>::TYPE,
-            required: <$type as Field>::REQUIRED,
-            encoding: Encoding::$encoding,
-            get: |record| <$type as Field>::value(&record.$member),
-            set: |record, value| <$type as Field>::put(&mut record.$member, value),
+            column_type: <$type as RecordField>::TYPE,
+            required: <$type as RecordField>::REQUIRED,
+            encoding: ColumnEncoding::$encoding,
+            get: |record| <$type as RecordField>::to_value(&record.$member),
+            set: |record, value| <$type as RecordField>::set_value(&mut record.$member, value),
         }),+]
     };
 }
@@ -86,9 +88,9 @@ pub const COLUMNS: &[LogColumn] = columns! {
     result: LogResult => Words,
     status: Option<u16> => Words,
     event_type: Option<String> => Words,
-    kind: Kind => Words,
+    kind: RecordKind => Words,
     attempt: u16 => Words,
-    origin: Origin => Repeated,
+    origin: AttemptOrigin => Repeated,
     run_id: Option<String> => Repeated,
     reason: Option<String> => Repeated,
     error: Option<String> => Repeated,
@@ -165,8 +167,9 @@ mod tests {
         assert_eq!(read, full());
     }
 
+    /// Columns of absent members have no value.
     #[test]
-    fn what_is_not_there_has_no_value() {
+    fn empty_record_has_values_only_in_required_columns() {
         let record = LogRecord::default();
         for column in COLUMNS {
             assert_eq!(

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::record::cut_text;
-use super::{EventChange, Kind, LogResult, Origin, RecordText, Wait, record_id};
+use super::{
+    AttemptOrigin, EventChange, LogResult, RecordKind, RecordText, WaitTransition, record_id,
+};
 use crate::events::EventNames;
 use crate::model::{
     Delivery, DeliveryEntry, EventPayload, EventSchema, Identity, LOG_PAYLOAD_BYTES_MAX, Timestamp,
@@ -73,7 +75,7 @@ impl<'a> RecordDetails<'a> {
 struct RecordDraft<'a> {
     record_id: String,
     time: Timestamp,
-    kind: Kind,
+    kind: RecordKind,
     topic: Cow<'a, str>,
     subscription: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,11 +95,11 @@ struct RecordDraft<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     own_webhook_id: Option<Cow<'a, str>>,
     attempt: u16,
-    origin: Origin,
+    origin: AttemptOrigin,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<&'a str>,
     result: LogResult,
-    wait: Wait,
+    wait: WaitTransition,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,7 +172,7 @@ impl<'a> RecordedEvent<'a> {
             webhook_id: details.webhook_id,
             own_webhook_id: entry.marks.replayed.then(|| entry.webhook_id()),
             attempt,
-            origin: Origin::from_marks(delivery.attempts, &entry.marks),
+            origin: AttemptOrigin::from_marks(delivery.attempts, &entry.marks),
             run_id: entry.marks.run.as_deref(),
             result: change.result,
             wait: self.wait_change(change.result),
@@ -211,15 +213,15 @@ impl<'a> RecordedEvent<'a> {
     }
 
     /// Whether it waited before this record, and waits after it.
-    fn wait_change(&self, result: LogResult) -> Wait {
+    fn wait_change(&self, result: LogResult) -> WaitTransition {
         let is_counted = self.entry.marks.is_counted(self.delivery.attempts);
-        Wait::between(is_counted && !self.is_given_up, result.is_waiting())
+        WaitTransition::between(is_counted && !self.is_given_up, result.is_waiting())
     }
 
     /// The number of the attempt, or for a change the number of attempts before it.
-    fn attempt_number(&self, kind: Kind) -> u16 {
+    fn attempt_number(&self, kind: RecordKind) -> u16 {
         let before = self.delivery.attempts;
-        if kind == Kind::Attempt {
+        if kind == RecordKind::Attempt {
             before.saturating_add(1)
         } else {
             before

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{
-    DeliveryHistory, DeliveryState, Kind, LogRecord, LogResult, Origin, gather_by_delivery,
+    AttemptOrigin, DeliveryHistory, DeliveryState, LogRecord, LogResult, RecordKind,
+    gather_by_delivery,
 };
 use crate::model::{EVENT_TIME_TO_LIVE_MINUTES_MAX, Timestamp};
 
@@ -33,7 +34,7 @@ struct MatchedSubscriptions<'a> {
 
 impl EventHistory {
     /// Gathers the records of an id. A subscription that the event is meant for and that has no
-    /// record is `pending`, and `unknown` after [`PENDING_MAX`]. Of an event from before
+    /// record is `pending_records`, and `unknown` after [`PENDING_MAX`]. Of an event from before
     /// `complete_from`, records may be missing, so that nothing is said of subscriptions without
     /// one.
     pub fn from_records(
@@ -101,7 +102,7 @@ fn pending_records(
 fn scheduled_for(event: &LogRecord) -> Option<Timestamp> {
     event
         .next_attempt_at
-        .filter(|_| event.kind == Kind::Accepted)
+        .filter(|_| event.kind == RecordKind::Accepted)
 }
 
 /// What is known of a delivery without a record: the event, when it was accepted, and for when.
@@ -109,7 +110,7 @@ fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> L
     LogRecord {
         record_id: format!("{}/{subscription}", event.delivery_key),
         time: event.accepted_at,
-        kind: Kind::Accepted,
+        kind: RecordKind::Accepted,
         topic: event.topic.clone(),
         subscription: subscription.to_owned(),
         delivery_key: event.delivery_key.clone(),
@@ -117,7 +118,7 @@ fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> L
         event_source: event.event_source.clone(),
         event_type: event.event_type.clone(),
         event_subject: event.event_subject.clone(),
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result,
         next_attempt_at: scheduled_for(event),
         accepted_at: event.accepted_at,
@@ -128,8 +129,12 @@ fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> L
 /// The state of an event: the least of its deliveries'. One that failed does not count once a later
 /// delivery to the same subscription, by a replay or a resend, says more.
 fn event_state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
-    let is_again =
-        |of: &DeliveryHistory| matches!(of.first().origin, Origin::Replay | Origin::Resend);
+    let is_again = |of: &DeliveryHistory| {
+        matches!(
+            of.first().origin,
+            AttemptOrigin::Replay | AttemptOrigin::Resend
+        )
+    };
     let is_replaced = |of: &DeliveryHistory| {
         has_failed(of.state)
             && deliveries.iter().any(|other| {
@@ -173,7 +178,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(60_000);
 
-    fn record(subscription: &str, kind: Kind, result: LogResult) -> LogRecord {
+    fn record(subscription: &str, kind: RecordKind, result: LogResult) -> LogRecord {
         LogRecord {
             record_id: format!("{subscription} {} {}", kind.as_str(), result.as_str()),
             time: Timestamp::from_millis(2_000),
@@ -196,14 +201,14 @@ mod tests {
     }
 
     fn attempt(subscription: &str, result: LogResult) -> LogRecord {
-        record(subscription, Kind::Attempt, result)
+        record(subscription, RecordKind::Attempt, result)
     }
 
     fn accepted(names: &str) -> LogRecord {
-        matched(names, record("", Kind::Accepted, LogResult::Pending))
+        matched(names, record("", RecordKind::Accepted, LogResult::Pending))
     }
 
-    fn again(key: &str, origin: Origin, result: LogResult) -> LogRecord {
+    fn again(key: &str, origin: AttemptOrigin, result: LogResult) -> LogRecord {
         LogRecord {
             record_id: key.to_owned(),
             time: Timestamp::from_millis(9_000),
@@ -252,7 +257,10 @@ mod tests {
         );
         check(vec![accepted("a,b")], "pending: a=pending b=pending");
         check(
-            vec![accepted("a,b"), record("b", Kind::Held, LogResult::Held)],
+            vec![
+                accepted("a,b"),
+                record("b", RecordKind::Held, LogResult::Held),
+            ],
             "pending: a=pending b=held",
         );
     }
@@ -292,7 +300,7 @@ mod tests {
 
     /// Records of earlier times are not there, so a subscription without one may have had it.
     #[test]
-    fn nothing_is_pending_where_records_may_be_missing() {
+    fn subscription_is_not_pending_if_records_may_be_missing() {
         let records = vec![matched("a,b", attempt("a", LogResult::Delivered))];
         let count = |from| {
             EventHistory::from_records(records.clone(), from, NOW)
@@ -305,7 +313,7 @@ mod tests {
 
     /// An event has ended by then: what has no record was lost on its way into the log.
     #[test]
-    fn what_is_pending_beyond_the_life_of_an_event_is_unknown() {
+    fn delivery_pending_beyond_the_event_life_is_unknown() {
         let state = |now| {
             let delivered = matched("a,b", attempt("a", LogResult::Delivered));
             let history = EventHistory::from_records(vec![delivered], None, now);
@@ -333,7 +341,7 @@ mod tests {
 
     #[test]
     fn event_without_a_subscription_is_unmatched() {
-        let unmatched = record("", Kind::Accepted, LogResult::Unmatched);
+        let unmatched = record("", RecordKind::Accepted, LogResult::Unmatched);
         assert_eq!(shown(vec![unmatched.clone()]), "unmatched:");
         let other = attempt("a", LogResult::Delivered);
         assert_eq!(shown(vec![unmatched, other]), "delivered: a=delivered");
@@ -342,22 +350,23 @@ mod tests {
     /// An older program writes the words of an acceptance as `unknown`, and no names.
     #[test]
     fn acceptance_that_an_older_program_wrote_is_passed_over() {
-        let unknown = record("", Kind::Unknown, LogResult::Unknown);
+        let unknown = record("", RecordKind::Unknown, LogResult::Unknown);
         assert_eq!(shown(vec![unknown]), "none:");
     }
 
+    /// State of a failed delivery gives way to that of a replay or resend, not of another publish.
     #[test]
-    fn what_failed_is_replaced_by_what_is_sent_again() {
+    fn failed_delivery_is_replaced_by_a_later_resend() {
         let failed = attempt("a", LogResult::DeadLettered);
         let state =
             |record| EventHistory::from_records(vec![failed.clone(), record], None, NOW).state;
-        let replayed = |result| state(again("r", Origin::Replay, result));
+        let replayed = |result| state(again("r", AttemptOrigin::Replay, result));
         assert_eq!(
             replayed(LogResult::Delivered),
             Some(DeliveryState::Delivered)
         );
         assert_eq!(replayed(LogResult::Retry), Some(DeliveryState::Waiting));
-        let published = again("other", Origin::First, LogResult::Delivered);
+        let published = again("other", AttemptOrigin::First, LogResult::Delivered);
         assert_eq!(state(published), Some(DeliveryState::DeadLettered));
     }
 }

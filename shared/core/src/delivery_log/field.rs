@@ -1,6 +1,6 @@
 //! Values of columns, and how the members of a record become values and are read back.
 
-use super::{Kind, LogResult, Origin, RecordPayload};
+use super::{AttemptOrigin, LogResult, RecordKind, RecordPayload};
 use crate::model::Timestamp;
 
 /// The type of a column's values.
@@ -74,15 +74,15 @@ impl RecordField for Timestamp {
 
 macro_rules! int_fields {
     ($($int:ty),*) => {
-        $(impl Field for $int {
+        $(impl RecordField for $int {
             const TYPE: ColumnType = ColumnType::Int;
 
-            fn value(&self) -> Option<Value<'_>> {
-                Some(Value::Int(i32::try_from(*self).unwrap_or(i32::MAX)))
+            fn to_value(&self) -> Option<ColumnValue<'_>> {
+                Some(ColumnValue::Int(i32::try_from(*self).unwrap_or(i32::MAX)))
             }
 
-            fn put(&mut self, value: Value<'_>) -> bool {
-                let Value::Int(int) = value else { return false };
+            fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+                let ColumnValue::Int(int) = value else { return false };
                 Self::try_from(int).map(|int| *self = int).is_ok()
             }
         })*
@@ -91,15 +91,15 @@ macro_rules! int_fields {
 
 macro_rules! word_fields {
     ($($word:ty),*) => {
-        $(impl Field for $word {
+        $(impl RecordField for $word {
             const TYPE: ColumnType = ColumnType::Text;
 
-            fn value(&self) -> Option<Value<'_>> {
-                Some(Value::Text(self.as_str()))
+            fn to_value(&self) -> Option<ColumnValue<'_>> {
+                Some(ColumnValue::Text(self.as_str()))
             }
 
-            fn put(&mut self, value: Value<'_>) -> bool {
-                let Value::Text(word) = value else { return false };
+            fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+                let ColumnValue::Text(word) = value else { return false };
                 *self = Self::parse(word);
                 true
             }
@@ -108,7 +108,7 @@ macro_rules! word_fields {
 }
 
 int_fields!(u16, u32);
-word_fields!(Kind, LogResult, Origin);
+word_fields!(RecordKind, LogResult, AttemptOrigin);
 
 /// A payload that is not there, or that is no JSON, which only a damaged file has, reads as none.
 impl RecordField for Option<RecordPayload> {
@@ -131,16 +131,16 @@ impl RecordField for Option<RecordPayload> {
 
 macro_rules! optional_fields {
     ($($inner:ty),*) => {
-        $(impl Field for Option<$inner> {
-            const TYPE: ColumnType = <$inner as Field>::TYPE;
+        $(impl RecordField for Option<$inner> {
+            const TYPE: ColumnType = <$inner as RecordField>::TYPE;
             const REQUIRED: bool = false;
 
-            fn value(&self) -> Option<Value<'_>> {
-                self.as_ref().and_then(Field::value)
+            fn to_value(&self) -> Option<ColumnValue<'_>> {
+                self.as_ref().and_then(RecordField::to_value)
             }
 
-            fn put(&mut self, value: Value<'_>) -> bool {
-                self.insert(<$inner>::default()).put(value)
+            fn set_value(&mut self, value: ColumnValue<'_>) -> bool {
+                self.insert(<$inner>::default()).set_value(value)
             }
         })*
     };

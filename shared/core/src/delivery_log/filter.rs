@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::id_time::earliest_of_id;
-use super::{Kind, LogHour, LogRecord, LogResult, StatusRange};
+use super::{LogHour, LogRecord, LogResult, RecordKind, StatusRange};
 use crate::model::{Timestamp, hex};
 
 /// A look-up of everything that has an id.
@@ -36,7 +36,7 @@ pub struct RecordFilter {
     /// The subscription, in lower case.
     pub subscription: Option<String>,
     /// Only records of this kind.
-    pub kind: Option<Kind>,
+    pub kind: Option<RecordKind>,
     /// Only records with this result.
     pub result: Option<LogResult>,
     /// Only events of this type.
@@ -214,7 +214,7 @@ mod tests {
         check_with(&|filter| filter.topic = Some("orders".into()), true);
         check_with(&|filter| filter.topic = Some("order".into()), false);
         check_with(&|filter| filter.subscription = Some("audit".into()), false);
-        check_with(&|filter| filter.kind = Some(Kind::Held), false);
+        check_with(&|filter| filter.kind = Some(RecordKind::Held), false);
         check_with(&|filter| filter.result = Some(LogResult::Retry), true);
         check_with(&|filter| filter.result = Some(LogResult::Delivered), false);
         check_with(

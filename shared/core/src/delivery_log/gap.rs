@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_was_set_back_makes_no_gap_that_ends_before_it_begins() {
+    fn clock_set_back_makes_no_gap_that_ends_before_it_begins() {
         let early = StartLook {
             now: at(50),
             under_way_max: 1,

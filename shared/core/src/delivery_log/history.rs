@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{DeliveryState, Kind, LogRecord, RecordPayload};
+use super::{DeliveryState, LogRecord, RecordKind, RecordPayload};
 use crate::model::Timestamp;
 
 /// An event towards one subscription.
@@ -97,7 +97,7 @@ impl DeliveryHistory {
     pub fn attempts(&self) -> impl Iterator<Item = &LogRecord> {
         self.records
             .iter()
-            .filter(|record| record.kind == Kind::Attempt)
+            .filter(|record| record.kind == RecordKind::Attempt)
     }
 
     /// The record that says the state.
@@ -131,11 +131,11 @@ fn record_order(record: &LogRecord) -> impl Ord + '_ {
 
 /// The place of a record among those of the same attempt: an event is handed back before its first
 /// attempt, and held after the attempts that its record counts.
-fn kind_order(kind: Kind) -> u8 {
+fn kind_order(kind: RecordKind) -> u8 {
     match kind {
-        Kind::Accepted => 0,
-        Kind::Waiting => 1,
-        Kind::Attempt => 2,
+        RecordKind::Accepted => 0,
+        RecordKind::Waiting => 1,
+        RecordKind::Attempt => 2,
         _ => 3,
     }
 }
@@ -174,7 +174,7 @@ mod tests {
         Timestamp::from_millis(ms)
     }
 
-    fn record(ms: u64, kind: Kind, result: LogResult) -> LogRecord {
+    fn record(ms: u64, kind: RecordKind, result: LogResult) -> LogRecord {
         LogRecord {
             record_id: format!("{ms}-{}-{}", kind.as_str(), result.as_str()),
             time: at(ms),
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn the_last_record_says_the_state() {
         use {
-            Kind::{Attempt, Dropped, Expired, Held},
             LogResult as Went,
+            RecordKind::{Attempt, Dropped, Expired, Held},
         };
-        let check = |steps: &[(Kind, LogResult)], expected: &str| {
+        let check = |steps: &[(RecordKind, LogResult)], expected: &str| {
             let records = steps
                 .iter()
                 .zip(1..)
@@ -251,8 +251,8 @@ mod tests {
     /// Whatever their ids are, which are digests.
     #[test]
     fn records_of_one_moment_are_in_the_order_in_which_they_happen() {
-        let held = record(1, Kind::Held, LogResult::Held);
-        for kind in [Kind::Waiting, Kind::Attempt] {
+        let held = record(1, RecordKind::Held, LogResult::Held);
+        for kind in [RecordKind::Waiting, RecordKind::Attempt] {
             for ids in [["a", "b"], ["b", "a"]] {
                 let [one, other] = ids.map(str::to_owned);
                 let before = LogRecord {
@@ -271,17 +271,17 @@ mod tests {
 
     #[test]
     fn an_event_that_waits_has_a_next_attempt_and_no_other() {
-        let waiting = vec![record(1, Kind::Attempt, LogResult::Retry)];
+        let waiting = vec![record(1, RecordKind::Attempt, LogResult::Retry)];
         assert_eq!(only(waiting.clone()).next_attempt_at, Some(at(11)));
         let held = [
             waiting.clone(),
-            vec![record(2, Kind::Held, LogResult::Held)],
+            vec![record(2, RecordKind::Held, LogResult::Held)],
         ]
         .concat();
         assert_eq!(only(held).next_attempt_at, None);
         let delivered = [
             waiting,
-            vec![record(2, Kind::Attempt, LogResult::Delivered)],
+            vec![record(2, RecordKind::Attempt, LogResult::Delivered)],
         ]
         .concat();
         assert_eq!(only(delivered).next_attempt_at, None);
@@ -289,12 +289,12 @@ mod tests {
 
     #[test]
     fn a_dead_letter_names_its_object_once_that_is_written() {
-        let given_up = record(1, Kind::Attempt, LogResult::DeadLettered);
+        let given_up = record(1, RecordKind::Attempt, LogResult::DeadLettered);
         assert_eq!(only(vec![given_up.clone()]).dead_letter_object, None);
         let object = Some("ORDERS/x.json".to_owned());
         let written = LogRecord {
             dead_letter_object: object.clone(),
-            ..record(2, Kind::DeadLettered, LogResult::DeadLettered)
+            ..record(2, RecordKind::DeadLettered, LogResult::DeadLettered)
         };
         let history = only(vec![written, given_up]);
         assert_eq!(
@@ -306,8 +306,9 @@ mod tests {
         );
     }
 
+    /// Deliveries are told apart by subscription and key, the newest first.
     #[test]
-    fn deliveries_are_told_apart_by_subscription_and_key_the_newest_first() {
+    fn deliveries_differ_by_subscription_and_key_newest_first() {
         let of = |subscription: &str, key: &str, accepted_at| LogRecord {
             record_id: format!("{subscription}{key}"),
             subscription: subscription.to_owned(),
@@ -333,9 +334,12 @@ mod tests {
         let payload = RecordPayload::parse("{}");
         let first = LogRecord {
             payload: payload.clone(),
-            ..record(1, Kind::Attempt, LogResult::Retry)
+            ..record(1, RecordKind::Attempt, LogResult::Retry)
         };
-        let history = only(vec![record(2, Kind::Attempt, LogResult::Delivered), first]);
+        let history = only(vec![
+            record(2, RecordKind::Attempt, LogResult::Delivered),
+            first,
+        ]);
         assert_eq!(
             (history.payload.clone(), history.first().time),
             (payload, at(1))
@@ -343,7 +347,7 @@ mod tests {
     }
 
     fn any_records() -> impl Strategy<Value = Vec<LogRecord>> {
-        let kind = proptest::sample::select(Kind::ALL);
+        let kind = proptest::sample::select(RecordKind::ALL);
         let result = proptest::sample::select(LogResult::ALL);
         let one = (0_u64..20, kind, result).prop_map(|(ms, kind, result)| record(ms, kind, result));
         proptest::collection::vec(one, 1..12)

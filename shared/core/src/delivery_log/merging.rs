@@ -2,7 +2,7 @@
 //!
 //! A merge writes its parts in order; the last one names what was merged. Only then are those files
 //! deleted. So after a crash either the last part is there, and the rest of the files it names can
-//! go, or it is not, and the parts can go. [`leftovers`] are deleted before another merge of the
+//! go, or it is not, and the parts can go. [`leftover_files`] are deleted before another merge of the
 //! hour begins.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub struct MergeNote {
     pub sources: Option<Vec<String>>,
 }
 
-/// The files to merge into one, of those of an hour without [`leftovers`]. Empty if nothing is to
+/// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is to
 /// be done. While the hour goes on, only fresh files are; once it is closed, all.
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
     let fresh = || files.iter().filter(|file| file.is_fresh());
@@ -173,8 +173,9 @@ mod tests {
         (merged(id, part), Some(MergeNote { part, sources }))
     }
 
+    /// Files that were merged are left over only once the last part of the merge is there.
     #[test]
-    fn what_was_merged_is_left_over_once_the_last_part_is_there() {
+    fn merged_files_are_leftovers_once_the_last_part_exists() {
         let one = fresh(1);
         let other = fresh(2);
         let late = fresh(3);

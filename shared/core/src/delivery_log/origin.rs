@@ -1,9 +1,9 @@
 //! The origin of an attempt, from its delivery.
 
-use super::Origin;
+use super::AttemptOrigin;
 use crate::model::EventMarks;
 
-impl Origin {
+impl AttemptOrigin {
     /// The origin of the next attempt of an event with these marks, after this number of attempts.
     /// All attempts of a replay are the replay's, and all of a resend are the resend's.
     pub const fn from_marks(attempts: u16, marks: &EventMarks) -> Self {
@@ -28,13 +28,13 @@ mod tests {
                 resent,
                 ..EventMarks::default()
             };
-            assert_eq!(Origin::from_marks(attempts, &marks), expected);
+            assert_eq!(AttemptOrigin::from_marks(attempts, &marks), expected);
         };
-        check(0, false, false, Origin::First);
-        check(1, false, false, Origin::Retry);
-        check(0, true, false, Origin::Replay);
-        check(7, true, false, Origin::Replay);
-        check(0, true, true, Origin::Resend);
-        check(7, true, true, Origin::Resend);
+        check(0, false, false, AttemptOrigin::First);
+        check(1, false, false, AttemptOrigin::Retry);
+        check(0, true, false, AttemptOrigin::Replay);
+        check(7, true, false, AttemptOrigin::Replay);
+        check(0, true, true, AttemptOrigin::Resend);
+        check(7, true, true, AttemptOrigin::Resend);
     }
 }

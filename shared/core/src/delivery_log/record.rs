@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Kind, LogResult, Origin, Wait};
+use super::{AttemptOrigin, LogResult, RecordKind, WaitTransition};
 use crate::events::EventNames;
 use crate::model::{EventSchema, LOG_TEXT_CHARS_MAX, Timestamp};
 
@@ -22,7 +22,7 @@ pub struct LogRecord {
     /// The end of the attempt, or the time of the change.
     pub time: Timestamp,
     /// An attempt, or which change.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The topic, in lower case as in keys.
     pub topic: String,
     /// The subscription, in lower case as in keys. Empty in the record of an event's acceptance.
@@ -58,7 +58,7 @@ pub struct LogRecord {
     /// The number of the attempt, from 1. For a change, the number of attempts before it.
     pub attempt: u16,
     /// The origin of the attempt.
-    pub origin: Origin,
+    pub origin: AttemptOrigin,
     /// The replay that the event came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
@@ -66,8 +66,8 @@ pub struct LogRecord {
     pub result: LogResult,
     /// Whether its delivery waited before, and waits after it: what record counts by. Files do not
     /// have it.
-    #[serde(skip_serializing_if = "Wait::is_unknown")]
-    pub wait: Wait,
+    #[serde(skip_serializing_if = "WaitTransition::is_unknown")]
+    pub wait: WaitTransition,
     /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -267,7 +267,7 @@ pub(super) mod tests {
         LogRecord {
             record_id: "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned(),
             time: at(500),
-            kind: Kind::Attempt,
+            kind: RecordKind::Attempt,
             topic: "orders".to_owned(),
             subscription: "billing".to_owned(),
             identity: text("a1b2c3d4e5f60102030405ff"),
@@ -280,10 +280,10 @@ pub(super) mod tests {
             webhook_id: text("msg_0b0e-0"),
             own_webhook_id: text("msg_0a0d-0"),
             attempt: 1,
-            origin: Origin::First,
+            origin: AttemptOrigin::First,
             run_id: text("run-1"),
             result: LogResult::Retry,
-            wait: Wait::Unknown,
+            wait: WaitTransition::Unknown,
             reason: text("Busy"),
             status: Some(503),
             error: text("no answer in time"),

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Kind;
+use super::RecordKind;
 use crate::model::{Timestamp, hex};
 
 /// Bytes of a digest that make an id. Among 10^12 records, two have the same one with a chance of
@@ -18,7 +18,7 @@ pub fn record_id(
     receive_count: u32,
     event_key: &str,
     attempt: u16,
-    kind: Kind,
+    kind: RecordKind,
     time: Timestamp,
 ) -> String {
     let mut digest = Sha256::new();
@@ -56,7 +56,7 @@ mod tests {
             1,
             "0b0e-0",
             1,
-            Kind::Attempt,
+            RecordKind::Attempt,
             AT,
         );
         assert_eq!(id, "6dd55bebb886571b38364addb78598ff");
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn every_part_makes_another_id() {
         let ids = [
-            record_id("m", 1, "k", 1, Kind::Attempt, AT),
-            record_id("n", 1, "k", 1, Kind::Attempt, AT),
-            record_id("m", 2, "k", 1, Kind::Attempt, AT),
-            record_id("m", 1, "l", 1, Kind::Attempt, AT),
-            record_id("m", 1, "k", 2, Kind::Attempt, AT),
-            record_id("m", 1, "k", 1, Kind::Expired, AT),
-            record_id("m1", 1, "k", 1, Kind::Attempt, AT),
-            record_id("m", 1, "k", 1, Kind::Attempt, Timestamp::EPOCH),
+            record_id("m", 1, "k", 1, RecordKind::Attempt, AT),
+            record_id("n", 1, "k", 1, RecordKind::Attempt, AT),
+            record_id("m", 2, "k", 1, RecordKind::Attempt, AT),
+            record_id("m", 1, "l", 1, RecordKind::Attempt, AT),
+            record_id("m", 1, "k", 2, RecordKind::Attempt, AT),
+            record_id("m", 1, "k", 1, RecordKind::Expired, AT),
+            record_id("m1", 1, "k", 1, RecordKind::Attempt, AT),
+            record_id("m", 1, "k", 1, RecordKind::Attempt, Timestamp::EPOCH),
         ];
         let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());

@@ -145,7 +145,7 @@ pub fn files_to_delete(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile>
     over
 }
 
-/// The first write of a file of each [`ListedFile::unit`].
+/// The first write of a file of each [`ListedFile::merge_unit_key`].
 fn first_written(files: &[ListedFile]) -> BTreeMap<&str, Timestamp> {
     let mut written = BTreeMap::new();
     for file in files {

@@ -66,7 +66,7 @@ macro_rules! words {
 
 words! {
     /// The kind of a record: an attempt, or a change of an event without one.
-    Kind {
+    RecordKind {
         /// A request was sent, or the attempt to send it failed.
         Attempt = "attempt",
         /// The event was accepted. One record, of no subscription, says for all of them.
@@ -110,7 +110,7 @@ words! {
 
 words! {
     /// The origin of an attempt.
-    Origin {
+    AttemptOrigin {
         /// The first attempt of a published event.
         First = "first",
         /// A later attempt.
@@ -145,7 +145,7 @@ words! {
 words! {
     /// What a record says of its delivery's wait for another attempt. `Unknown` where the record does
     /// not say it, as those of release 0.1 do not.
-    Wait {
+    WaitTransition {
         /// It did not wait before, and does not after it.
         None = "none",
         /// It waits from now on.
@@ -157,7 +157,7 @@ words! {
     }
 }
 
-impl Wait {
+impl WaitTransition {
     /// The wait of a delivery that did or did not wait `before` a record and does or does not
     /// `after` it.
     pub const fn between(before: bool, after: bool) -> Self {
@@ -215,7 +215,7 @@ mod tests {
         let words = |words: &[&str]| words.join(" ");
         let check = |actual: Vec<&str>, expected: &str| assert_eq!(words(&actual), expected);
         check(
-            Kind::ALL.iter().map(|word| word.as_str()).collect(),
+            RecordKind::ALL.iter().map(|word| word.as_str()).collect(),
             "attempt accepted waiting held answered-late expired given-up dead-lettered dropped",
         );
         check(
@@ -223,11 +223,17 @@ mod tests {
             "delivered pending unmatched retry held dead-lettered dropped",
         );
         check(
-            Origin::ALL.iter().map(|word| word.as_str()).collect(),
+            AttemptOrigin::ALL
+                .iter()
+                .map(|word| word.as_str())
+                .collect(),
             "first retry replay resend",
         );
         check(
-            Wait::ALL.iter().map(|word| word.as_str()).collect(),
+            WaitTransition::ALL
+                .iter()
+                .map(|word| word.as_str())
+                .collect(),
             "none begins lasts ends",
         );
         check(
@@ -251,14 +257,18 @@ mod tests {
     #[test]
     fn every_pair_of_before_and_after_is_a_change() {
         let pairs = [(false, false), (false, true), (true, true), (true, false)];
-        let changes = pairs.map(|(before, after)| Wait::between(before, after).count_change());
+        let changes =
+            pairs.map(|(before, after)| WaitTransition::between(before, after).count_change());
         assert_eq!(changes, [0, 1, 0, -1]);
         for (before, after) in pairs {
             let change = i64::from(after) - i64::from(before);
-            assert_eq!(Wait::between(before, after).count_change(), change);
+            assert_eq!(
+                WaitTransition::between(before, after).count_change(),
+                change
+            );
         }
-        assert_eq!(Wait::parse("naps").count_change(), 0);
-        assert!(Wait::default().is_unknown());
+        assert_eq!(WaitTransition::parse("naps").count_change(), 0);
+        assert!(WaitTransition::default().is_unknown());
     }
 
     #[test]

@@ -219,7 +219,7 @@ fn check_extension(value: MemberValue<'_>) -> Result<(), EventExpectation> {
     Ok(())
 }
 
-/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not
+/// A `parse_traceparent` that is not in W3C's form stays in the event like any extension, but is not
 /// offered as a header.
 fn parse_traceparent(value: MemberValue<'_>) -> Result<Option<Box<str>>, EventExpectation> {
     check_extension(value)?;
@@ -411,8 +411,9 @@ mod tests {
         );
     }
 
+    /// Long member name is shortened and an odd one escaped in the error.
     #[test]
-    fn a_long_or_odd_member_name_is_shortened_and_escaped_in_the_error() {
+    fn odd_member_name_is_shortened_and_escaped_in_the_error() {
         let expected = format!(
             "{}…: expected an attribute name of lower-case letters and digits",
             "A".repeat(64)
@@ -425,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_specification_allows_is_taken() {
+    fn everything_the_specification_allows_is_accepted() {
         for members in [
             r#","subject":null,"time":null,"dataschema":null,"ext":null,"data_base64":null"#,
             r#","data":null,"data_base64":"aGk=""#,

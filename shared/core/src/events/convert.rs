@@ -37,7 +37,7 @@ const RESERVED: [&str; 7] = [
 ];
 
 /// The text of an event in `output`. The event's own text where that is its schema, or where
-/// [`Schema::converts_to`] says that there is no conversion; the door refuses those pairs.
+/// [`EventSchema::converts_to`] says that there is no conversion; the door refuses those pairs.
 ///
 /// Fails only for an event that is not valid in its schema, which no accepted one is.
 pub fn convert_event(event: &Event, output: EventSchema) -> Result<Bytes, EventError> {

@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str, offset: OffsetForm) -> Option<Timestamp> {
     ))
 }
 
-/// A date-time that [`Offset::ColonOptional`] takes as RFC 3339 has it: with a colon in its offset.
+/// A date-time that [`OffsetForm::ColonOptional`] takes as RFC 3339 has it: with a colon in its offset.
 pub(super) fn with_colon(text: &str) -> Cow<'_, str> {
     match text
         .len()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is() {
+    fn forms_outside_rfc_3339_are_refused() {
         for text in [
             "",
             "now",

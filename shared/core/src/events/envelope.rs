@@ -58,7 +58,7 @@ impl EventEnvelope {
         object.finish()
     }
 
-    /// The length of [`Envelope::json`] in bytes.
+    /// The length of [`EventEnvelope::to_json`] in bytes.
     pub fn byte_len(&self) -> usize {
         let Self {
             id,

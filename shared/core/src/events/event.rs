@@ -13,7 +13,7 @@ use crate::model::{EventSchema, Timestamp};
 ///
 /// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`,
 /// `dataVersion` and `metadataVersion` are added where absent; an event that came in binary mode is
-/// rendered once, its JSON data as written. Besides a custom event lies its [`Envelope`].
+/// rendered once, its JSON data as written. Besides a custom event lies its [`EventEnvelope`].
 #[derive(Debug, Clone)]
 pub struct Event {
     pub(super) json: Bytes,
@@ -25,7 +25,7 @@ pub struct Event {
 impl Event {
     /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is
     /// checked. A custom event does not say enough by itself: it is read with
-    /// [`Event::enveloped`].
+    /// [`Event::from_envelope`].
     pub fn parse(schema: EventSchema, json: Bytes) -> Result<Self, EventError> {
         let text = std::str::from_utf8(&json)
             .map_err(|_| EventError::for_event(EventExpectation::Utf8))?;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn invalid_event_is_refused() {
         let error = |json: &[u8]| {
             let parsed = Event::parse(EventSchema::EventGrid, Bytes::copy_from_slice(json));
             parsed.map(|_| ()).map_err(|e| e.to_string())

@@ -324,8 +324,9 @@ mod tests {
         );
     }
 
+    /// Empty subject, null data and an offset without colon are accepted.
     #[test]
-    fn an_empty_subject_null_data_and_an_offset_without_colon_are_taken() {
+    fn empty_subject_null_data_and_bare_offset_are_accepted() {
         let json = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T11:00:00+0100","data":null}"#;
         let expected = EventAttributes {
             id: "1".into(),

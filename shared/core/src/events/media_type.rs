@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_media_type_is_neither_json_nor_text() {
+    fn malformed_media_type_is_neither_json_nor_text() {
         for value in ["", ";", "json", "image/png"] {
             let read = MediaType::parse(value);
             assert!(!read.is_json() && !read.is_text(), "{value}");

@@ -222,8 +222,9 @@ mod tests {
         );
     }
 
+    /// Duplicate member is named however it is written and wherever it lies.
     #[test]
-    fn a_duplicate_is_named_however_it_is_written_and_wherever_it_lies() {
+    fn duplicate_is_named_in_any_spelling_and_position() {
         assert_eq!(
             error(r#"{"a":1,"b":2,"\u0061":3}"#),
             "a: expected at most once"

@@ -82,7 +82,7 @@ impl<'a> EventNames<'a> {
         object.finish()
     }
 
-    /// The length of [`json`](Self::json) in bytes.
+    /// The length of [`to_json`](Self::to_json) in bytes.
     pub fn byte_len(&self) -> usize {
         let members = self
             .present_members()
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_no_text_has_no_name() {
+    fn missing_or_non_text_member_has_no_name() {
         check(
             EventSchema::CloudEvents,
             r#"{"id":7,"source":"\ud800"}"#,

@@ -38,7 +38,7 @@ impl ObjectWriter {
     }
 }
 
-/// The length in bytes that [`quoted`] gives a text.
+/// The length in bytes that [`quote_json_text`] gives a text.
 pub(crate) fn quoted_len(text: &str) -> usize {
     let escaped = |c: char| match c {
         '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,

@@ -119,8 +119,9 @@ mod tests {
         );
     }
 
+    /// Single CloudEvent is the body itself unless batches were asked for.
     #[test]
-    fn one_cloud_event_is_the_body_unless_batches_were_asked_for() {
+    fn single_cloud_event_is_the_body_unless_batched() {
         let batch = "application/cloudevents-batch+json; charset=utf-8";
         check(
             &["{}"],

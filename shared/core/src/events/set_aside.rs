@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_where_there_is_nothing() {
+    fn absent_members_are_not_set_aside() {
         for event in [r#"{"x":1}"#, "{}", "[]", "\u{ff}"] {
             assert_eq!(set_aside(&Bytes::from(event), &["a"]), None);
         }
     }
 
     #[test]
-    fn what_was_not_set_aside_is_not_put_back() {
+    fn members_not_set_aside_are_not_put_back() {
         let event = Bytes::from_static(br#"{"x":1}"#);
         for members in [
             "",

@@ -39,8 +39,8 @@ struct DiscardedValueVisitor;
 
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
-        $(fn $visit<E>(self, _: $type) -> Result<Walked, E> {
-            Ok(Walked)
+        $(fn $visit<E>(self, _: $type) -> Result<DiscardedValue, E> {
+            Ok(DiscardedValue)
         })*
     };
 }

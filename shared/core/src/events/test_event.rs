@@ -118,8 +118,9 @@ mod tests {
         }
     }
 
+    /// Event that does not fit the schema that the subscription receives is refused.
     #[test]
-    fn what_is_no_event_of_the_schema_is_refused() {
+    fn invalid_test_event_is_refused() {
         let check = |schema, text: &'static str, expected: &str| {
             let error =
                 check_given_event(schema, &Bytes::from_static(text.as_bytes())).unwrap_err();

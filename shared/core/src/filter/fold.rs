@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-/// Characters that fold otherwise than [`by_mappings`] finds. Turkish alone takes the dotless i for
+/// Characters that fold otherwise than [`lower_case_of_upper_case`] finds. Turkish alone takes the dotless i for
 /// another case of I; the others have a partner, but both are several characters in upper case.
 /// <https://www.unicode.org/Public/UCD/latest/ucd/CaseFolding.txt>
 const EXCEPTIONS: [(char, char); 4] = [

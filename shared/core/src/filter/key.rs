@@ -32,7 +32,7 @@ pub(super) enum KeyAttribute {
 /// A checked key.
 ///
 /// The event's own members are named without regard to case, as Event Grid's examples do
-/// (`Subject`, `Data.key1`); what lies in `data` is named exactly as it is written there.
+/// (`Subject`, `Data.key1`); what lies in `data_location` is named exactly as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FilterKey(pub(super) KeyLocation);
 
@@ -241,8 +241,9 @@ mod tests {
         check(EventSchema::Custom, "data", Ok(member(&[])));
     }
 
+    /// Key that no event of the schema can have is refused.
     #[test]
-    fn what_an_event_cannot_have_is_refused() {
+    fn key_of_an_impossible_member_is_refused() {
         let parts = "expected names with a dot between each two";
         for text in ["", ".", "data.", ".data", "data..a"] {
             check(EventSchema::CloudEvents, text, Err(parts));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn of_members_that_occur_twice_the_last_counts() {
+    fn last_of_repeated_members_counts() {
         check(
             r#"{"a":{"b":"1"},"a":{"b":"2","b":"3"}}"#,
             "a.b",

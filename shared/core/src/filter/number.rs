@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_rounded() {
+    fn numbers_are_compared_without_rounding() {
         check("9007199254740993", "9007199254740992", Ordering::Greater);
         check(
             "12345678901234567890",
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_double_holds_is_compared_all_the_same() {
+    fn numbers_beyond_doubles_are_compared() {
         check("1e999999", "1e999998", Ordering::Greater);
         check("1e999999", "1.7976931348623157e308", Ordering::Greater);
         check("-1e999999", "-1", Ordering::Less);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn malformed_number_is_none() {
         for text in [
             "", "-", "+1", "01", ".5", "5.", "1e", "1e+", "0x1", " 1", "1 ", "NaN", "1e1.5", "--1",
             "१",

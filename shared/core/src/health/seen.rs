@@ -7,7 +7,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
-use crate::delivery_log::{Kind, LogRecord, LogResult};
+use crate::delivery_log::{LogRecord, LogResult, RecordKind};
 use crate::model::{Delivery, LastAttempt, Timestamp};
 
 /// What became of a try.
@@ -95,20 +95,23 @@ impl<'a> SeenTry<'a> {
             is_last,
         };
         let result = match (record.kind, record.result) {
-            (Kind::Attempt | Kind::AnsweredLate, LogResult::Delivered) => TryResult::Arrived,
-            (Kind::Attempt, LogResult::Retry) => failed(false),
-            (Kind::Attempt | Kind::Expired, LogResult::DeadLettered | LogResult::Dropped) => {
-                failed(true)
+            (RecordKind::Attempt | RecordKind::AnsweredLate, LogResult::Delivered) => {
+                TryResult::Arrived
             }
-            (Kind::GivenUp, _) => TryResult::Ended,
-            (Kind::Held, _) if is_late => TryResult::Waits,
+            (RecordKind::Attempt, LogResult::Retry) => failed(false),
+            (
+                RecordKind::Attempt | RecordKind::Expired,
+                LogResult::DeadLettered | LogResult::Dropped,
+            ) => failed(true),
+            (RecordKind::GivenUp, _) => TryResult::Ended,
+            (RecordKind::Held, _) if is_late => TryResult::Waits,
             _ => return None,
         };
         Some(Self {
             key: &record.delivery_key,
             accepted_at,
             at: record.time,
-            is_first: record.attempt <= u16::from(record.kind == Kind::Attempt) && !is_late,
+            is_first: record.attempt <= u16::from(record.kind == RecordKind::Attempt) && !is_late,
             result,
         })
     }

@@ -195,7 +195,7 @@ mod tests {
 
     /// Between two of its tries fewer arrive than would end an incident by themselves.
     #[test]
-    fn one_stuck_event_at_a_low_rate_is_no_outage() {
+    fn stuck_event_at_a_low_rate_is_no_outage() {
         let mut known = Known::default();
         known.fail(&["stuck"; 10]);
         assert!(known.is_failing() && !known.is_recovered());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stuck_event_at_a_high_rate_is_no_outage() {
+    fn stuck_event_at_a_high_rate_is_no_outage() {
         let mut known = Known::default();
         known.fail(&["stuck"; 10]);
         for _ in 0..3 {

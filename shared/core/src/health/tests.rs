@@ -177,7 +177,7 @@ fn failing_subscription_is_told_of_once_and_when_it_is_healthy() {
 
 /// The endpoint takes every eleventh request, and other events wait.
 #[test]
-fn one_arrival_among_failures_ends_no_incident() {
+fn single_arrival_among_failures_ends_no_incident() {
     let mut book = book([("orders.a", many(10, BUSY))]);
     decide(&mut book, None, START);
     assert_eq!(told(&mut book), ["orders.a failing"]);
@@ -234,7 +234,7 @@ fn arrivals_before_an_incident_do_not_end_it() {
 
 /// The circuit lags behind: it holds requests back until a few more have arrived.
 #[test]
-fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
+fn recovered_subscription_is_healthy_while_the_circuit_holds() {
     let mut book = book([("orders.a", many(10, BUSY))]);
     decide(&mut book, None, START);
     told(&mut book);
@@ -426,8 +426,9 @@ fn incident_stays_while_an_event_is_undelivered() {
     assert_eq!(told(&mut book), ["orders.billing recovered"]);
 }
 
+/// An incident of a link without traffic is over unless the circuit holds the link.
 #[test]
-fn incident_of_a_link_without_traffic_is_over_unless_the_circuit_holds_it() {
+fn idle_link_incident_ends_unless_the_circuit_holds_the_link() {
     let names = ["a.a", "a.b", "a.c", "a.d", "a.e"];
     let day = 24 * 60 * MINUTE;
     let mut book = book(names.map(|name| (name, many(10, REFUSED))));

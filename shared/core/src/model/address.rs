@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn one_refused_address_refuses_the_attempt() {
+    fn single_refused_address_refuses_the_attempt() {
         let check = |addresses: &[&str], expected| {
             assert_eq!(
                 attempt(&[], "https://a.example/", addresses),
@@ -381,8 +381,9 @@ mod tests {
         check(&[], Err(AddressRefusal::NoAddress));
     }
 
+    /// Allow-list opens plain HTTP and any port, but only to its own addresses.
     #[test]
-    fn the_allow_list_opens_plain_http_and_any_port_to_its_own_addresses() {
+    fn allow_list_opens_plain_http_and_any_port_of_its_addresses() {
         let check = |url, addresses: &[&str], expected| {
             assert_eq!(
                 attempt(&["127.0.0.0/8"], url, addresses),

@@ -77,8 +77,9 @@ mod tests {
         assert_eq!(two.plus(one), CarriedEvents::new(7, at(5)));
     }
 
+    /// Sum with no events keeps the events and time of the other.
     #[test]
-    fn nothing_has_no_time() {
+    fn empty_count_changes_no_time() {
         let some = CarriedEvents::new(3, at(7));
         assert_eq!(some.plus(CarriedEvents::default()), some);
         assert_eq!(CarriedEvents::default().plus(some), some);
@@ -90,8 +91,9 @@ mod tests {
         assert_eq!(carried.oldest_accepted_at(), Some(at(1_700_000_000)));
     }
 
+    /// Events without an age make the sum no older.
     #[test]
-    fn what_has_no_age_makes_nothing_older() {
+    fn events_without_age_leave_the_oldest_time() {
         let scheduled = CarriedEvents::without_age(2);
         assert_eq!(scheduled.oldest_accepted_at(), None);
         let both = scheduled.plus(CarriedEvents::one_event(at(5)));
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_stays_at_its_greatest() {
+    fn count_saturates_at_its_maximum() {
         let most = CarriedEvents::new(u64::MAX, Timestamp::from_millis(u64::MAX));
         assert_eq!(most.plus(CarriedEvents::one_event(at(1))).events, u32::MAX);
     }

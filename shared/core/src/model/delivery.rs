@@ -86,7 +86,7 @@ pub struct DeliveryEntry {
     pub traceparent: Option<String>,
     /// The event's marks, if it is not an ordinary one.
     pub marks: EventMarks,
-    /// The envelope of a custom event. Every event of [`Schema::Custom`] has one, and no other.
+    /// The envelope of a custom event. Every event of [`EventSchema::Custom`] has one, and no other.
     pub envelope: Option<Arc<EventEnvelope>>,
     /// The event itself.
     pub payload: EventPayload,

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_written_has_a_limit_and_one_that_is_stored_has_not() {
+    fn written_url_has_a_length_limit_and_stored_url_has_none() {
         let of = |bytes: usize| {
             format!(
                 "https://a.example/{}",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_endpoint_is_refused() {
+    fn invalid_endpoint_url_is_refused() {
         for bad in [
             "",
             "hooks",

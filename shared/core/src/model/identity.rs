@@ -279,8 +279,9 @@ mod tests {
         }
     }
 
+    /// Acceptance for another creation is told by its identity, whatever the clocks say.
     #[test]
-    fn what_was_accepted_for_another_creation_is_told_by_its_identity_whatever_the_clocks_say() {
+    fn identity_decides_the_creation_whatever_clocks_say() {
         let created = SubscriptionCreation {
             topic: born(1, AT),
             subscription: born(2, AT),
@@ -296,8 +297,9 @@ mod tests {
         }
     }
 
+    /// Times decide without an identity, with a minute's tolerance towards delivery.
     #[test]
-    fn without_an_identity_times_decide_with_a_minute_towards_delivery() {
+    fn missing_identity_falls_back_to_times_with_a_minute() {
         let just = Timestamp::from_millis(AT.as_millis() - 60_000);
         let before = Timestamp::from_millis(AT.as_millis() - 60_001);
         let early = Timestamp::EPOCH;
@@ -359,8 +361,9 @@ mod tests {
         );
     }
 
+    /// Record that lost its identities still receives what was accepted with them.
     #[test]
-    fn a_record_that_lost_its_identities_still_receives_what_was_accepted_with_them() {
+    fn record_without_identities_still_accepts_earlier_events() {
         let later = AT + Duration::from_hours(1);
         let lost = SubscriptionCreation {
             topic: None,

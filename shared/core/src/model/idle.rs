@@ -117,8 +117,9 @@ mod tests {
         assert!(!is_idle(Duration::MAX, Timestamp::EPOCH, NOW));
     }
 
+    /// Subscription is not idle for twenty minutes after a retry was scheduled.
     #[test]
-    fn a_subscription_is_not_idle_for_twenty_minutes_after_a_retry_was_scheduled() {
+    fn scheduled_retry_keeps_subscription_busy_for_20_minutes() {
         let idle = AUTO_DELETE_ON_IDLE_MIN;
         for noted_before_secs in 0..75 {
             // A note that is young enough is not written again.

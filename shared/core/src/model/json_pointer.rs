@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_found() {
+    fn pointer_to_an_absent_value_finds_none() {
         for pointer in [
             "/nothing", "/foo/2", "/foo/-", "/foo/00", "/foo/+1", "/foo/bar", "/foo/0/0", "//x",
         ] {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_is_refused() {
+    fn malformed_pointer_is_refused() {
         let check =
             |text: &str, error| assert_eq!(JsonPointer::parse(text).err(), Some(error), "{text}");
         check("", JsonPointerError::Slash);

@@ -34,7 +34,7 @@ macro_rules! name {
         impl $type {
             /// Parses a name.
             pub fn parse(text: &str) -> Result<Self, NameError> {
-                check(text).map(|()| Self(text.into()))
+                check_name(text).map(|()| Self(text.into()))
             }
 
             /// The name as written.

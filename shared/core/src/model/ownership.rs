@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn another_stack_that_was_seen_within_ten_minutes_is_not_replaced() {
+    fn other_stack_seen_within_ten_minutes_is_not_replaced() {
         let just_alive = Duration::from_secs(599);
         let gone = Duration::from_mins(10);
         let claim = |now| StateOwner::claim_state(Some(&owner()), "new", now);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_renews_its_claim_twice_before_it_would_count_as_gone() {
+    fn owner_renews_its_claim_twice_before_it_counts_as_gone() {
         let claim = |now| StateOwner::claim_state(Some(&owner()), "old", now);
         assert_eq!(
             claim(after(Duration::from_secs(299))),

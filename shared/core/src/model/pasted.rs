@@ -142,7 +142,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_around_a_text_is_left_out() {
+    fn unseen_characters_around_a_text_are_left_out() {
         for before in AROUND {
             for after in AROUND {
                 let text = format!("{before}{after}a b{after}{before}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_within_a_text_is_refused_by_name() {
+    fn hidden_characters_within_a_text_are_refused_by_name() {
         let check = |hidden: char, name: &str| {
             let code = u32::from(hidden);
             let expected =

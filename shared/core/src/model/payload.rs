@@ -122,8 +122,9 @@ mod tests {
         }
     }
 
+    /// Text that is read must have the length and digest of what was stored.
     #[test]
-    fn what_is_read_must_be_what_was_stored() {
+    fn payload_matches_only_the_stored_text() {
         let stored = |digest| EventPayload::Stored {
             key: "payloads/1/x".to_owned(),
             bytes: 3,

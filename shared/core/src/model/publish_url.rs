@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_refused_where_nothing_is_known() {
+    fn every_endpoint_is_allowed_without_known_publish_urls() {
         check(
             &PublishUrls::default(),
             "https://a.example/topics/orders/events",
@@ -252,8 +252,9 @@ mod tests {
         }
     }
 
+    /// Hosts are compared without case, final dot, default port and scheme.
     #[test]
-    fn hosts_are_compared_without_case_final_dot_default_port_and_scheme() {
+    fn host_comparison_ignores_case_dot_default_port_and_scheme() {
         let path = "topics/orders/events";
         for base in [
             "https://Hooks.Example.com",
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_listened_on_is_known_under_the_names_of_loopback() {
+    fn listening_address_is_known_under_loopback_names() {
         let check_all = |listening: &str, hosts: &[&str], is_own: bool| {
             for host in hosts {
                 let endpoint = format!("http://{host}/topics/orders/events");

@@ -20,7 +20,7 @@ const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 /// The form that Python writes when a `datetime` is made into text.
 const ISO_FORMS: [&str; 2] = ["%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f"];
 
-/// A token as it was offered. Nothing of it is trusted before [`SasToken::opens`].
+/// A token as it was offered. Nothing of it is trusted before [`SasToken::is_valid_for`].
 pub struct SasToken<'a> {
     /// The text that is signed: the token as written, up to its signature.
     signed: &'a str,

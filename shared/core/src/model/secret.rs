@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_of_a_key_is_refused() {
+    fn malformed_key_digest_is_refused() {
         let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         let with_a_newline = format!("{OF_ABC}\n");
         for text in [

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_left_out_and_nothing_else() {
+    fn only_omitted_headers_are_left_out() {
         let without = |header| SenderHeaders::new(None, &[header]).unwrap();
         assert_eq!(
             texts(&without(SenderHeader::EventGrid)),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_is_rounded_up_for_what_falls_due_and_down_for_what_is_now() {
+    fn minute_is_rounded_up_for_due_times_and_down_for_now() {
         let time = Timestamp::from_millis(60_001);
         assert_eq!(
             (time.minute_rounded_down(), time.minute_rounded_up()),

@@ -63,7 +63,7 @@ pub struct Subscription {
     pub topic: TopicName,
     /// The subscription's name.
     pub name: SubscriptionName,
-    /// The creation of this subscription, to tell it from others of its name. [`Created::UNKNOWN`]
+    /// The creation of this subscription, to tell it from others of its name. [`SubscriptionCreation::UNKNOWN`]
     /// if only settings are known.
     pub created: SubscriptionCreation,
     /// The endpoint that its events go to.
@@ -107,7 +107,7 @@ pub struct Subscription {
     pub gone_at: Option<Timestamp>,
     /// The time since which it has that state. `None` if the state was never changed.
     pub status_since: Option<Timestamp>,
-    /// The time until which the endpoint may consent while it is [`Status::Pending`].
+    /// The time until which the endpoint may consent while it is [`SubscriptionStatus::PendingLease`].
     pub pending_until: Option<Timestamp>,
     /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever
     /// is less.
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_its_tier_and_one_of_two_tiers_the_more_privileged() {
+    fn key_opens_the_most_privileged_of_its_tiers() {
         let check = |offered, expected| assert_eq!(keys().tier_of(offered), expected, "{offered}");
         check("b", Some(ProducerTier::Standard));
         check("c", Some(ProducerTier::Bulk));

@@ -173,8 +173,9 @@ mod tests {
         accepted("https://a.example/%2f..%2F", "https://a.example/%2f..%2F");
     }
 
+    /// URL that a parser would repair is refused with its normal form.
     #[test]
-    fn what_a_parser_repairs_is_refused_with_its_normal_form() {
+    fn url_needing_repair_is_refused_with_its_normal_form() {
         for text in [
             "https:example.com",
             "https:/example.com",
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_url_is_left_out() {
+    fn unseen_characters_around_a_url_are_left_out() {
         for text in [
             " https://example.com",
             "https://example.com/\r\n",
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_seen_in_a_url_is_refused_by_name() {
+    fn unseen_characters_in_a_url_are_refused_by_name() {
         let check = |text: &str, name: &str| {
             let error = parsed(text).unwrap_err();
             let expected = format!(" is {name}, which is not seen; remove it");

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_the_forms() {
+    fn malformed_time_is_refused_with_the_accepted_forms() {
         for text in [
             "",
             "1",

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_back_when_it_was_told_goes_on_again_and_again() {
+    fn producer_that_waits_as_told_goes_on_each_time() {
         assert_eq!(
             taken(&[(0, 10), (1, 10), (11, 10), (12, 10), (22, 10)]),
             [0, 11, 22]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_goes_on_once_per_delay() {
+    fn producer_that_does_not_wait_goes_on_once_per_delay() {
         let every_second: Vec<_> = (0..60).map(|at| (at, 15)).collect();
         assert_eq!(taken(&every_second), [0, 15, 30, 45]);
     }
@@ -161,8 +161,9 @@ mod tests {
         assert!(take(&mut places));
     }
 
+    /// Places are remembered up to their bound, and one more producer waits.
     #[test]
-    fn no_more_places_are_remembered_than_may_be_and_one_more_waits() {
+    fn places_are_bounded_and_the_next_producer_waits() {
         let mut places = AdvisedPlaces::default();
         let mut take = |at: usize, secs| {
             let topic = topic(&format!("t{at}"));

@@ -37,7 +37,7 @@ struct BacklogBursts {
 }
 
 impl BacklogRate {
-    /// Takes one poll in and answers the drain time in whole seconds: `visible` messages are due,
+    /// Takes one poll in and answers the drain time in whole seconds: `last_visible` messages are due,
     /// and `count` were received and settled in the `elapsed` time since the last poll. It is never
     /// less than the oldest wait.
     pub(super) fn add_poll(&mut self, visible: u64, count: DrainCount, elapsed: Duration) -> u64 {
@@ -213,8 +213,9 @@ mod tests {
         assert!(shown[2] < shown[0] / 5, "{shown:?}");
     }
 
+    /// An endpoint that stops is shown once it is silent for longer than before.
     #[test]
-    fn endpoint_that_stops_is_shown_once_it_is_silent_for_longer_than_before() {
+    fn stopped_endpoint_shows_after_its_longest_silence_so_far() {
         let shown = after_a_minute(&[0; 7]);
         assert_eq!(shown[..6], [4166; 6]);
         assert_eq!(shown[6..], [4333, 4500]);

@@ -347,8 +347,9 @@ mod tests {
         check(&[report(600, 60, 7), report(100, 10, 9)], 700, 35, 9);
     }
 
+    /// The time is the one since the last look where nothing was settled.
     #[test]
-    fn where_nothing_was_settled_the_time_is_the_one_since_the_last_look() {
+    fn drain_without_settled_messages_spans_the_time_since_the_look() {
         check(&[report(0, 60, 50)], 0, 10, 50);
         check(&[], 0, 10, 0);
     }

@@ -9,7 +9,7 @@ use super::transition::level_transitions;
 use super::{
     DatabaseSpace, LevelActions, LevelThresholds, LevelTransition, PressureLevel, PressureMeasure,
     PressureSettings, PressureState, ProducerTier, Resource, ResourceReadings, ResourceRow,
-    ResourceState, STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, table,
+    ResourceState, STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, rows_of_profile,
 };
 use crate::model::Timestamp;
 

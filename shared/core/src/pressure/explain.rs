@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn topic_that_waits_for_itself_names_the_subscription_and_what_to_do() {
+    fn topic_that_waits_for_itself_names_subscription_and_remedy() {
         let slow = PressureCause {
             subscription: Some(DueOfSubscription {
                 name: SubscriptionName::parse("billing").unwrap(),

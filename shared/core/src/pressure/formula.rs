@@ -6,7 +6,7 @@ use super::table::FORMULA_STEPS;
 use super::{
     ByteUsage, DatabaseSpace, DiskConstants, LevelThresholds, PressureSettings, Resource,
     ResourceReadings, ResourceRow, SettingBound, SettingsError, ThresholdRule, ThresholdSettings,
-    rule, table,
+    rows_of_profile, rule,
 };
 
 /// The highest share of memory the process may take, in per cent
@@ -240,8 +240,9 @@ mod tests {
         assert_eq!(disk_thresholds(2000 * MIB, 2048 * MIB), expected.map(Some));
     }
 
+    /// A disk too small for a formula is refused unless its thresholds are set.
     #[test]
-    fn a_disk_too_small_for_a_formula_is_refused_unless_its_thresholds_are_set() {
+    fn disk_too_small_for_a_formula_needs_thresholds_that_are_set() {
         let mut settings = PressureSettings::default();
         assert_eq!(
             settings.validate_machine(&disks(600 * MIB, 2 * GIB)),
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_may_take_three_quarters_of_the_memory_or_one_terabyte() {
+    fn process_may_take_three_quarters_of_memory_or_a_terabyte() {
         assert_eq!(
             [GIB, 2 * TIB, 100 * TIB, 0].map(process_high),
             [Some(75), Some(50), None, None]
@@ -320,8 +321,9 @@ mod tests {
         found.map(Option::unwrap).map_err(|error| error.to_string())
     }
 
+    /// Each threshold left to a formula is two less than the next higher one.
     #[test]
-    fn each_threshold_left_to_a_formula_is_two_less_than_the_next_higher() {
+    fn formula_threshold_is_two_less_than_the_next_higher() {
         assert_eq!(set(None, None, None), Ok(LevelThresholds::new(95, 97, 99)));
         assert_eq!(
             set(None, None, Some(80)),

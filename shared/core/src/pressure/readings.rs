@@ -227,8 +227,9 @@ mod tests {
         check(&polls, &[0; 1802]);
     }
 
+    /// A burst after a trickle is no backlog until it turns out to be one.
     #[test]
-    fn a_burst_after_a_trickle_is_no_backlog_until_it_turns_out_to_be_one() {
+    fn burst_after_a_trickle_is_a_backlog_only_once_it_lasts() {
         // One event every two seconds, for a minute; then three thousand at once, for a fleet that
         // takes 1000 a second.
         let mut polls = [[(0, 1, 0), (1, 0, 0)]; 15].concat();
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_backlog_showed_says_nothing_about_the_next() {
+    fn drain_rate_of_one_backlog_says_nothing_about_the_next() {
         check(
             &[
                 (100, 0, 0),
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_received_late_counts_while_anything_is_visible() {
+    fn late_received_messages_count_while_anything_is_visible() {
         check(
             &[(10, 1000, 45), (10, 1000, 45), (0, 1000, 45)],
             &[45, 45, 0],

@@ -15,9 +15,9 @@ pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
 /// The measures to carry out now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DueRelief {
-    /// Give memory of caches back ([`Measure::TrimCaches`]).
+    /// Give memory of caches back ([`PressureMeasure::TrimCaches`]).
     pub trim_caches: bool,
-    /// Forget resolved names ([`Measure::FlushDns`]).
+    /// Forget resolved names ([`PressureMeasure::FlushDns`]).
     pub flush_dns: bool,
 }
 
@@ -60,7 +60,7 @@ fn begin_if_rested(last: &mut Option<Duration>, now: Duration) -> bool {
 mod tests {
     use super::*;
     use crate::model::Timestamp;
-    use crate::pressure::{ByteUsage, PressureSettings, ResourceReadings, evaluate};
+    use crate::pressure::{ByteUsage, PressureSettings, ResourceReadings, evaluate_pressure};
 
     const NOTHING: DueRelief = DueRelief {
         trim_caches: false,
@@ -101,8 +101,9 @@ mod tests {
         check(&[(0, 0, NOTHING), (2, 91, NOTHING), (60, 91, NOTHING)]);
     }
 
+    /// A measure is due when it begins, and then every thirty seconds while it lasts.
     #[test]
-    fn a_measure_is_due_when_it_begins_and_then_every_thirty_seconds_while_it_lasts() {
+    fn measure_is_due_at_its_begin_and_then_every_thirty_seconds() {
         check(&[
             (0, 91, NOTHING),
             (2, 92, TRIM),
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_and_begins_anew_rests_all_the_same() {
+    fn measure_that_ends_and_begins_anew_still_rests() {
         check(&[
             (0, 92, TRIM),
             (2, 80, NOTHING),

@@ -75,7 +75,7 @@ struct KnownDrain {
 }
 
 impl SubscriptionDrains {
-    /// Takes one look in. `visible` messages are due, and `groups` says whose.
+    /// Takes one look in. `last_visible` messages are due, and `groups` says whose.
     pub fn add_look(
         &mut self,
         visible: u64,
@@ -106,7 +106,7 @@ impl SubscriptionDrains {
 }
 
 impl SubscriptionDrains {
-    /// Takes one look at reports in: `visible` messages are due, and whose they are is estimated by
+    /// Takes one look at reports in: `last_visible` messages are due, and whose they are is estimated by
     /// what was received.
     pub fn update_reported(
         &mut self,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_before_is_of_those_that_count_now() {
+    fn due_before_is_of_the_subscriptions_that_count_now() {
         let mut looks = Looks::new();
         let mut before = |wait, ran_out| {
             looks.shared_places_ran_out = ran_out;
@@ -331,8 +331,9 @@ mod tests {
         assert_eq!(before(OwnWait::Throughout, false), 100);
     }
 
+    /// A backlog that began to wait for itself late counts until the next look.
     #[test]
-    fn backlog_that_began_to_wait_for_itself_late_counts_until_the_next_look() {
+    fn late_self_limited_backlog_counts_until_the_next_look() {
         let mut looks = Looks::new();
         let shared = [OwnWait::None, OwnWait::Now, OwnWait::Throughout]
             .map(|wait| looks.shared(&[("a.b", 5000, 10, wait)]).0);
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn where_shared_places_run_out_everything_counts() {
+    fn exhausted_shared_places_make_every_backlog_count() {
         let mut looks = Looks::new();
         let seen = [
             ("a.slow", 9000, 10, OwnWait::Throughout),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{
     DatabaseSpace, PressureProfile, Resource, ResourceReadings, ResourceRow, STATE_FORGOTTEN_AFTER,
-    STATE_STALE_AFTER_POLLS, SettingBound, SettingsError, keys, rule, table,
+    STATE_STALE_AFTER_POLLS, SettingBound, SettingsError, keys, rows_of_profile, rule,
 };
 use crate::model::SQS_IN_FLIGHT_MAX;
 
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn one_subscription_may_take_a_tenth_of_the_free_disk() {
+    fn single_subscription_may_take_a_tenth_of_the_free_disk() {
         let settings = PressureSettings::default();
         let disk = DatabaseSpace::Disk(ByteUsage {
             used: 40 * GIB,

@@ -226,8 +226,9 @@ fn every_resource_does_at_every_level_what_the_table_says() {
     }
 }
 
+/// One poll before the history has passed, no producer is refused.
 #[test]
-fn one_poll_before_the_history_has_passed_nobody_is_refused() {
+fn poll_just_before_the_full_history_refuses_no_tier() {
     for row in rows_of_profile(PressureProfile::Scaled) {
         let (Some(depth), ThresholdRule::Fixed(thresholds)) = (row.history_depth, row.thresholds)
         else {
@@ -326,7 +327,7 @@ fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
 }
 
 #[test]
-fn the_level_follows_the_reading_with_hysteresis_at_every_border() {
+fn level_follows_the_reading_with_hysteresis_at_every_border() {
     let thresholds = LevelThresholds::new(10, 20, 30);
     let normal = PressureLevel::Normal;
     let medium = PressureLevel::Medium;

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_goes_before_what_is_new() {
+    fn untold_changes_go_before_new_ones() {
         let (first, _) = state(
             NOW,
             &[],
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_are_told_no_more() {
+    fn oldest_of_too_many_changes_are_dropped() {
         let mut before = Vec::new();
         for poll in 0..UNTOLD_MAX as u64 {
             let at = Timestamp::from_millis(poll);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_newer_program_adds_is_passed_over() {
+    fn additions_by_a_newer_program_are_passed_over() {
         let (full, _) = state(NOW, &[], &[rise(Resource::DrainTime)]);
         let mut json: serde_json::Value = serde_json::from_slice(&full.render()).unwrap();
         json["unheardOf"] = 1.into();

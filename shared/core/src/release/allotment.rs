@@ -188,8 +188,9 @@ mod tests {
         FolderAllotment::reserve(folder(minute), permission, room, links, Some(NOW))
     }
 
+    /// Deliveries that may go are reserved, and all the room where something has expired.
     #[test]
-    fn what_may_go_is_reserved_and_all_the_room_where_something_has_expired() {
+    fn allowed_deliveries_are_reserved_all_room_if_some_expired() {
         let check = |release, minute, room, expected| {
             let allotment = reserve(release, minute, room, &mut LinkShares::default());
             assert_eq!(

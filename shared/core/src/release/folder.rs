@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_sorted_into_folders_of_which_the_last_may_have_more() {
+    fn page_is_sorted_into_folders_and_the_last_may_have_more() {
         let mut folders = Vec::new();
         let keys = owned(&[
             "held/a.b/1/x",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_folder_a_few_keys_are_kept_and_the_others_listed_later() {
+    fn long_folder_keeps_a_few_keys_and_lists_the_others_later() {
         let keys: Vec<_> = (0..2 * KEYS_KEPT_MAX)
             .map(|n| format!("held/a.b/{n:04}/x"))
             .collect();

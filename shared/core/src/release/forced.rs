@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_page_only_what_is_forced_and_not_due_soon_is_sent() {
+    fn page_sends_only_forced_objects_that_are_not_due_soon() {
         let mut walk = ForcedWalk::begin(vec![
             forced("a.b", Some(key(1_003, "a.b"))),
             forced("a.c", None),

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_follows_the_table() {
+    fn release_follows_the_table() {
         let check = |status, expected: [HeldRelease; 5]| {
             let released = GATES.map(|gate| decide_release(status, standing(gate), NOW));
             assert_eq!(released, expected, "{status:?}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_recovered_a_moment_ago_gets_twice_as_many_in_each_pass() {
+    fn endpoint_that_just_recovered_gets_twice_as_many_each_pass() {
         let check = |ago_secs: u64, passes, expected| {
             let since = Timestamp::from_millis(NOW.as_millis() - ago_secs * 1000);
             let standing = EndpointStanding {

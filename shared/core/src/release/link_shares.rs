@@ -119,8 +119,9 @@ mod tests {
         text.map(|text| DeliveryTarget::parse(text).unwrap())
     }
 
+    /// A link is asked once, whoever is on it, and a subscription once for itself.
     #[test]
-    fn a_link_is_asked_once_whoever_is_on_it_and_a_subscription_once_for_itself() {
+    fn probe_goes_once_to_a_link_or_once_to_a_subscription() {
         let check = |release, expected| {
             let mut links = LinkShares::default();
             let targets = targets();

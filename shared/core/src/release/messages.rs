@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_back_due_now_and_one_that_cannot_be_read_as_it_is() {
+    fn message_goes_back_due_now_and_an_unreadable_one_as_it_is() {
         let (body, group) = requeued_message(&message(NOW), NOW);
         let delivery = parse_delivery(&body).unwrap();
         assert_eq!(

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_begins_ten_minutes_before_the_oldest_minute_that_is_open() {
+    fn list_begins_ten_minutes_before_the_oldest_open_minute() {
         let mut walk = ParkedWalk::resume(&WakeCheckpoint::default(), at(1_000));
         assert_eq!(walk.begins_after(), None);
         walk.note_tried(&[key(700), key(800)]);
@@ -161,8 +161,9 @@ mod tests {
         assert_eq!(next_begins(&walk, 500), Some(490));
     }
 
+    /// The start is scanned once a day, and after an hour where that failed.
     #[test]
-    fn the_start_is_scanned_once_a_day_and_after_an_hour_where_that_failed() {
+    fn start_is_scanned_daily_and_an_hour_after_a_failed_scan() {
         let check = |scan_at: Option<u64>, expected| {
             let checkpoint = WakeCheckpoint {
                 scan_at: scan_at.map(at),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_due_from_its_minute_on_and_late_five_minutes_later() {
+    fn object_is_due_in_its_minute_and_late_five_minutes_after_it() {
         let check = |minute, expected| {
             let key = key(minute);
             let now = at(1_000);

@@ -1,6 +1,6 @@
 //! Replay: which dead letters are delivered again, and when each of them may go. The job is
 //! stored as a [`ReplayRecord`](crate::stored::ReplayRecord); wake lists, reads and sends. One
-//! event by its id is a [`Resend`], which manage sends.
+//! event by its id is a [`EventResend`], which manage sends.
 
 mod again;
 mod log_place;

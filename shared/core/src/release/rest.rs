@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_ends_when_something_falls_due_and_after_fourteen_minutes() {
+    fn rest_ends_at_the_next_due_time_and_after_fourteen_minutes() {
         let check = |next_due, expected| assert_eq!(rest_until(at(100), next_due), at(expected));
         check(None, 114);
         check(Some(120), 114);
@@ -75,8 +75,9 @@ mod tests {
         check(Some(u64::MAX), 114);
     }
 
+    /// A run rests within the time that the last one gave, and never by a clock that was ahead.
     #[test]
-    fn a_run_rests_within_the_time_that_the_last_one_gave_and_never_by_a_clock_that_was_ahead() {
+    fn run_rests_in_the_given_time_but_not_by_a_clock_once_ahead() {
         let check = |began, until, now, expected| {
             assert_eq!(
                 may_rest(&checkpoint(began, until), at(now)),

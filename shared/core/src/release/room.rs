@@ -113,8 +113,9 @@ mod tests {
         .0
     }
 
+    /// There is room up to half the normal threshold, a pass at most, and never none.
     #[test]
-    fn there_is_room_up_to_half_the_normal_threshold_a_pass_at_most_and_never_none() {
+    fn room_is_half_the_normal_threshold_a_pass_and_never_none() {
         let check = |visible, expected| {
             assert_eq!(
                 QueueRoom::default().room_in_pass(Some(&state(1, visible))),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_since_the_queue_was_counted_is_taken_off() {
+    fn releases_since_the_last_count_are_taken_off() {
         let mut room = QueueRoom::default();
         let mut passes = Vec::new();
         for state in [
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_counts_every_pass_has_the_same_room() {
+    fn uncounted_queue_gives_every_pass_the_same_room() {
         let mut room = QueueRoom::default();
         for state in [
             None,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_parked_that_was_ahead_waits_as_long_from_now() {
+    fn delivery_parked_by_a_clock_ahead_waits_as_long_from_now() {
         let parked_at = Some("2026-03-07T10:05:00Z");
         let due = "2026-03-07T10:25:00Z";
         check(
@@ -154,8 +154,9 @@ mod tests {
         check(parked_at, due, "2026-03-08T10:20:00Z", None);
     }
 
+    /// A key that does not tell when it was parked waits no longer than anything may.
     #[test]
-    fn what_does_not_tell_when_it_was_parked_waits_no_longer_than_anything_may() {
+    fn key_without_parking_time_waits_no_longer_than_any_may() {
         let now = "2026-03-07T04:05:00Z";
         check(None, "2026-03-08T04:05:00Z", now, None);
         check(None, "2026-03-08T04:12:00Z", now, None);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_stays_where_it_is() {
+    fn moved_delivery_stays_where_it_is() {
         let now = at("2026-03-07T04:05:00Z");
         let moved = |due| {
             format!(
@@ -200,8 +201,9 @@ mod tests {
         assert_eq!(key_instead(&moved("20260308T0411Z"), now, now), None);
     }
 
+    /// Every try of a scan finds the same key until its minute has gone.
     #[test]
-    fn each_try_of_a_scan_finds_the_same_key_until_its_minute_has_gone() {
+    fn scan_finds_the_same_key_until_its_minute_has_gone() {
         let key = "parked/20260307T1025Z/orders.billing/20260307T1005Z-a-b.json";
         let check = |now: &str, expected: &str| {
             let expected = format!("parked/{expected}/orders.billing/20260307T0405Z-a-b.json");
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_goes_on_page_by_page_and_then_at_what_could_not_be_moved() {
+    fn scan_goes_page_by_page_then_to_what_could_not_be_moved() {
         let scan = SetBackScan::begin(at("2026-03-07T04:05:00Z"));
         assert_eq!(
             (&*scan.after, &scan.again_after),
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_begins_a_scan_where_one_is_due_and_else_goes_on_with_the_last() {
+    fn run_begins_a_due_scan_or_goes_on_with_the_last() {
         let now = at("2026-03-07T04:05:00Z");
         let earlier = at("2026-03-07T04:04:00Z");
         let left = SetBackScan {

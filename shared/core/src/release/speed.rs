@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_resource_slows_it() {
+    fn other_resources_do_not_slow_the_release() {
         let readings = ResourceReadings {
             version_buckets: Some(5_000),
             batch_points: Some(5_000),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_or_watched_it_is_as_fast_as_it_can_be() {
+    fn unknown_or_unwatched_pressure_gives_full_speed() {
         for state in [
             None,
             Some(PressureState::normal(NOW)),
@@ -257,8 +257,9 @@ mod tests {
         }
     }
 
+    /// Each place has a part of its own at Medium, and all share one object at High.
     #[test]
-    fn each_place_has_a_part_of_its_own_at_medium_and_all_share_one_object_at_high() {
+    fn places_have_own_parts_at_medium_and_one_object_at_high() {
         let mut account = RunAccount::default();
         account.note_released(
             ReleaseSource::Parked,
@@ -293,8 +294,9 @@ mod tests {
         }
     }
 
+    /// Everything that waits comes first in its turn where there is one object for all.
     #[test]
-    fn with_one_object_for_all_everything_that_waits_comes_first_in_its_turn() {
+    fn single_object_goes_to_each_waiting_place_in_its_turn() {
         let first = |minute| {
             (
                 ReleaseSpeed::OneObject.order_in_minute(minute),

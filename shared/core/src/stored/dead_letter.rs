@@ -232,8 +232,9 @@ mod tests {
         );
     }
 
+    /// An event that a function failed on without finishing an attempt was cut short.
     #[test]
-    fn an_event_that_a_function_failed_on_without_finishing_an_attempt_was_cut_short() {
+    fn event_with_a_failed_handler_and_no_attempt_was_aborted() {
         let mut letter = letter(EventSchema::CloudEvents, None);
         letter.delivery.attempts = 0;
         letter.delivery.last = None;

@@ -128,7 +128,7 @@ mod tests {
 
     /// Release 0.1 reads a reason that it knows, and writes the dead letter with that one.
     #[test]
-    fn letter_of_a_disabled_subscription_has_a_reason_that_0_1_0_knows() {
+    fn letter_of_a_disabled_subscription_has_a_reason_0_1_0_knows() {
         let letter = DeadLetter {
             reason: DeadLetterReason::SubscriptionDisabled,
             ..dead_letter()
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_with_an_identity_is_written_as_its_fixture_and_read_back() {
+    fn dead_letter_with_an_identity_round_trips_as_its_fixture() {
         let letter = DeadLetter {
             delivery: identified(),
             ..dead_letter()
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_that_lies_in_its_object_is_written_as_its_fixture_and_read_back() {
+    fn dead_letter_in_its_object_round_trips_as_its_fixture() {
         let object = Some("ORDERS/BILLING/2023/11/14/22/x.json".to_owned());
         let letter = DeadLetter {
             object,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_that_was_dropped_is_written_as_its_fixture_and_read_back() {
+    fn dropped_dead_letter_round_trips_as_its_fixture() {
         let letter = DeadLetter {
             dropped: true,
             storage: None,

@@ -61,7 +61,7 @@ const HEAD_BYTES: usize = 512;
 #[serde(rename_all = "camelCase")]
 struct DeliveryWire<'a> {
     v: u32,
-    /// The number of events, so that [`carried`] need not read them. Later than version 3: an older
+    /// The number of events, so that [`carried_by_message`] need not read them. Later than version 3: an older
     /// program passes it over.
     #[serde(skip_deserializing)]
     n: usize,
@@ -69,7 +69,7 @@ struct DeliveryWire<'a> {
     subscription: SubscriptionName,
     schema: EventSchema,
     published_at: Timestamp,
-    /// The beginning of the events' age, for [`carried`], where it is not `published_at`. An older
+    /// The beginning of the events' age, for [`carried_by_message`], where it is not `published_at`. An older
     /// program passes it over.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     begins_at: Option<Timestamp>,
@@ -130,11 +130,11 @@ struct EntryWire<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scheduled: Option<Cow<'a, PublishSchedule>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
-    /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
+    /// [`EventEnvelope::to_json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
     envelope: Option<EventEnvelope>,
     /// Of an event that is stored, but a custom one. [`put_entry`] writes them by
-    /// [`EventNames::json`], for the same reason. An older program passes them over, and drops them
+    /// [`EventNames::to_json`], for the same reason. An older program passes them over, and drops them
     /// with a retry.
     #[serde(default, skip_serializing)]
     names: Option<Box<EventNames<'static>>>,
@@ -142,7 +142,7 @@ struct EntryWire<'a> {
     event: Option<&'a RawValue>,
 }
 
-/// As much of a message as [`carried`] needs.
+/// As much of a message as [`carried_by_message`] needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CountedWire {

@@ -1,7 +1,7 @@
 //! The request to notify a topic that an operator disabled a subscription: manage cannot write to
 //! the queue.
 //!
-//! Key `telling/{topic}.{subscription}`; without a version. Written by manage, read and deleted by
+//! Key `disabled_notice_key/{topic}.{subscription}`; without a version. Written by manage, read and deleted by
 //! wake, which publishes the notice.
 
 use bytes::Bytes;

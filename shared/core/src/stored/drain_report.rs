@@ -1,8 +1,8 @@
 //! The report of one process of deliver of how fast it drains the queue.
 //!
-//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
-//! ones. An older program reads the sums alone. Fixtures: `drain-report-v1.json` without, and
-//! `drain-report-v1-kinds.json` with what came later.
+//! Key `drain_report_key/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
+//! ones. An older program reads the sums alone. Fixtures: `drain_report_key-report-v1.json` without, and
+//! `drain_report_key-report-v1-kinds.json` with what came later.
 
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_from_what_is_newer() {
+    fn foreign_report_is_told_from_a_newer_one() {
         let parse = |text: &'static str| parse_drain_report(&Bytes::from_static(text.as_bytes()));
         for text in [
             "",

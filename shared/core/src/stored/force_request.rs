@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_says_nothing_asks_for_all() {
+    fn empty_request_asks_for_all() {
         for text in ["", "{}", "?", r#"{"after":5}"#] {
             assert_eq!(
                 ForceRequest::parse(text.as_bytes()),

@@ -62,7 +62,7 @@ impl StoredFormat {
         }
     }
 
-    /// Reads a value that [`Self::render`] wrote.
+    /// Reads a value that [`Self::render_json`] wrote.
     pub(super) fn read<T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, FormatError> {
         Ok(self
             .parse(bytes, |object: &VersionedValue<T>| object.v)?
@@ -105,10 +105,11 @@ macro_rules! versioned_object {
                 Self::FORMAT.render(self)
             }
 
-            const FORMAT: $crate::stored::format::Format = $crate::stored::format::Format {
-                name: $name,
-                newest: $newest,
-            };
+            const FORMAT: $crate::stored::format::StoredFormat =
+                $crate::stored::format::StoredFormat {
+                    name: $name,
+                    newest: $newest,
+                };
         }
     };
 }

@@ -2,7 +2,7 @@
 //! do about one of the same name before it.
 //! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 //!
-//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent.
+//! Key `idempotency_record_key/{topic}/{digest}`; without a version: what cannot be read is as good as absent.
 //! Read and written by publish by conditional put, deleted by wake when it is forgotten.
 
 use std::time::Duration;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_is_to_do_depends_on_the_one_before() {
+    fn decision_depends_on_the_request_before() {
         let at = |secs: u64| Timestamp::from_millis(1_000_000_000_000 + secs * 1000);
         let claimed = IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), at(0));
         let published = claimed.clone().into_published(MATCHED, at(10));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_far_ahead_keeps_nobody_out_and_one_that_was_a_little_ahead_does() {
+    fn clock_far_ahead_blocks_nothing_and_one_slightly_ahead_does() {
         let written = Timestamp::from_millis(9_000_000_000);
         let claimed = IdempotencyRecord::new_claim(digest("a"), "h".to_owned(), written);
         let published = claimed.clone().into_published(MATCHED, written);

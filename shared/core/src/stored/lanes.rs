@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_of_slow_targets_is_left_out() {
+    fn unknown_slow_targets_are_left_out() {
         let more = br#"{"v":1,"slowUntil":{"no target":5},"more":true}"#;
         assert_eq!(SlowTargets::parse(more).unwrap(), SlowTargets::default());
         assert!(matches!(

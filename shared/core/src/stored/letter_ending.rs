@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_selection_has_one_key_for_each_end() {
+    fn same_selection_has_one_key_for_each_end() {
         let key = |end, request| ending(end, request).key();
         let all = key(LetterEnd::Resolve, json!({}));
         assert_eq!(key(LetterEnd::Resolve, json!({ "types": [] })), all);

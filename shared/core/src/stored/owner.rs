@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_member_is_ignored_and_a_newer_version_is_told_apart() {
+    fn unknown_member_is_ignored_and_a_newer_version_told_apart() {
         let more = br#"{"v":1,"stack":"s","seenAt":5,"more":true}"#;
         assert_eq!(StateOwner::parse(more).unwrap().stack, "s");
         assert!(matches!(

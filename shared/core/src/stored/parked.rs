@@ -6,12 +6,12 @@
 //! have versions of their own ([`delivery`](super::delivery)).
 //!
 //! Held ones wait until their endpoint recovers or an operator resumes their subscription. Key
-//! `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.{events}.{second}.json`, so that
+//! `held_key/{topic}.{subscription}/{minute of the first expiry}/{uuid}.{events}.{second}.json`, so that
 //! the deliveries of a subscription lie together and those that expire first are listed first. They
 //! have the same content. Written by deliver; read, shortened and deleted by wake.
 //!
 //! Deliveries of events that were published for later are parked too, by publish. Their file is
-//! named `scheduled-{id of the request}.{events}.{second}.json`, so that the same request
+//! named `scheduled_key-{id of the request}.{events}.{second}.json`, so that the same request
 //! writes the same objects again, and has no age: as its second it has the last that there is.
 //! 0.1.0 releases them like any other, and where they are due later than in a day, in a day.
 //!
@@ -168,7 +168,7 @@ pub fn parked_instead(key: &str, due_minute: u64, at: Timestamp) -> Option<Strin
 }
 
 /// A key greater than that of every object parked for an earlier minute, and less than those of
-/// this one, for listing from there. `minute` counts from the epoch.
+/// this one, for listing from there. `minute_rounded_down` counts from the epoch.
 pub fn parked_before(minute: u64) -> String {
     format!("{PARKED}{}", minute_key(minute))
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_from_what_is_newer() {
+    fn foreign_object_is_told_from_a_newer_one() {
         let parse = |text: &'static str| parse_parked(&Bytes::from_static(text.as_bytes()));
         assert!(matches!(parse("{}"), Err(FormatError::Malformed(..))));
         assert!(matches!(
@@ -349,8 +349,9 @@ mod tests {
         }
     }
 
+    /// The events that a key tells stay when it is moved to another minute.
     #[test]
-    fn what_a_key_says_stays_when_it_is_moved_to_another_minute() {
+    fn carried_events_of_a_key_stay_when_it_is_moved() {
         let (topic, subscription) = names();
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
         let body = crate::stored::delivery::render_delivery(&delivery());
@@ -367,8 +368,9 @@ mod tests {
         );
     }
 
+    /// A parked key tells when it was parked and is moved to another minute.
     #[test]
-    fn a_parked_key_tells_when_it_was_parked_and_is_moved_to_another_minute() {
+    fn parked_key_tells_its_minute_and_moves_to_another() {
         let (topic, subscription) = names();
         let at = |text: &str| Timestamp::parse(text).unwrap();
         let id = parked_id(
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_past_a_folder_is_in_another_one() {
+    fn keys_listed_past_a_folder_are_in_another_one() {
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
         let key = |topic: &str, subscription: &str| {
             held_key(

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_has_its_default_and_a_foreign_object_is_none() {
+    fn missing_members_have_defaults_and_a_foreign_object_is_none() {
         let lease = RecordLease::parse(br#"{"lapsesAt":5}"#).unwrap();
         assert_eq!(lease.checkpoint, MergeCheckpoint::default());
         assert_eq!(

@@ -1,10 +1,10 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks at
+//! Keys `replays/{id}.json` and `replaying_mark_key/{id}`. The marker is what wake lists, so that it looks at
 //! no others. It holds the record as it was asked for, and is written before the record; older
 //! programs wrote it empty. Versions 1 to 6; written by manage and wake by conditional put, read by
-//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
-//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`.
+//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay_record_key-v1.json`, `replay_record_key-v2.json`,
+//! `replay_record_key-v3.json`, `replay_record_key-v4.json`, `replay_record_key-v5.json`, `replay_record_key-v6.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -150,7 +150,7 @@ pub struct RecoveryOrigin {
 #[serde(rename_all = "camelCase")]
 pub struct ReplayProgress {
     /// The objects up to this key were looked at to their ends. Of a replay from the delivery log:
-    /// the place up to which records were looked at, as [`LogPlace`](crate::release::LogPlace)
+    /// the place up to which records were looked at, as [`LogPosition`](crate::release::LogPlace)
     /// writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -170,7 +170,7 @@ pub struct ReplayProgress {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resolved: u64,
     /// What else was left out.
-    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[serde(default, skip_serializing_if = "LeftOutCounts::is_empty")]
     pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be queued.
     pub failed: u64,
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_an_identity_is_written_as_its_fixture_and_read_back() {
+    fn record_with_an_identity_round_trips_as_its_fixture() {
         let mut former = record();
         former.request.include_former = true;
         let at = Timestamp::EPOCH;
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_replay_from_the_log_is_written_as_its_fixture_and_read_back() {
+    fn record_of_a_log_replay_round_trips_as_its_fixture() {
         let from = "2023-11-14T22:00:00Z";
         let request = json!({ "source": "log", "result": "failed", "status": "5xx", "from": from });
         let request = serde_json::from_value(request).unwrap();
@@ -567,8 +567,9 @@ mod tests {
         assert_eq!(ReplayRecord::parse(V3.as_bytes()).unwrap(), begun);
     }
 
+    /// A replay of what a disabled subscription missed is left by release 0.1.0.
     #[test]
-    fn replay_of_what_a_disabled_subscription_missed_is_left_by_0_1_0() {
+    fn replay_of_missed_events_is_left_alone_by_0_1_0() {
         check_begun(json!({ "reason": "SubscriptionDisabled" }), V4);
     }
 

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_selection_has_one_claim_however_it_is_written() {
+    fn same_selection_has_one_claim_however_it_is_written() {
         let all = claim_of("billing", json!({}));
         for same in [
             json!({ "ratePerSecond": 5 }),

@@ -1,10 +1,10 @@
 //! The letters of a dead-letter object that need nothing more: they were delivered again, failed
 //! again and became newer dead letters, or an operator resolved them.
 //!
-//! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
+//! Key `resolved_letters_key/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
 //! about. Version 1; written by deadletter and manage by conditional put; read by both and by wake;
-//! deleted by manage and wake together with the dead letters. Fixtures: `resolved-v1.json`,
-//! `resolved-v1-newer.json`.
+//! deleted by manage and wake together with the dead letters. Fixtures: `resolved_letters_key-v1.json`,
+//! `resolved_letters_key-v1-newer.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

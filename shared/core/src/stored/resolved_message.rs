@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_failed_again_are_written_as_their_fixture_and_read_back() {
+    fn letters_that_failed_again_round_trip_as_their_fixture() {
         let object = "ORDERS/BILLING/2023/11/15/22/y.json";
         let failed = letters().into_iter().zip([3, 1]);
         assert_eq!(

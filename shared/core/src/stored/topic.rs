@@ -3,10 +3,10 @@
 //!
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
-//! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`,
-//! `topic-v1-while-disabled.json`, `topic-v1-last-changes.json`, `topic-v1-recovery.json`,
-//! `topic-v1-concurrency.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! deleted, with a tombstone in between. Fixtures: `topic_record_key-v1.json`, `topic_record_key-v1-identities.json`,
+//! `topic_record_key-v1-delivery-log.json`, `topic_record_key-v1-record-unmatched.json`, `topic_record_key-v1-not-before.json`,
+//! `topic_record_key-v1-while-disabled.json`, `topic_record_key-v1-last-changes.json`, `topic_record_key-v1-recovery.json`,
+//! `topic_record_key-v1-concurrency.json`, `topic_record_key-v2-rotated.json`, `topic_record_key-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -85,7 +85,7 @@ pub struct TopicRecord {
     /// The identities of the topic and its subscriptions. Older programs pass them over, so that a
     /// record with them needs no newer version, and drop them when they write: what has an
     /// identity is delivered to a record without.
-    #[serde(default, skip_serializing_if = "Creations::is_empty")]
+    #[serde(default, skip_serializing_if = "TopicCreations::is_empty")]
     pub creations: TopicCreations,
     /// The place of `settings.delivery_log` in the stored record; `None` in memory. Older programs
     /// refuse members of the settings that they do not know, and pass this one over.
@@ -409,7 +409,7 @@ impl TopicRecord {
         let mut topic = Topic {
             created_at: self.created_at,
             creation: self.creations.topic,
-            ..topic_record_key
+            ..topic
         };
         for subscription in topic.subscriptions.values_mut() {
             let created = self.identities_of(&subscription.name);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_headers_and_a_rotation_is_read_and_written_as_its_fixture() {
+    fn record_with_headers_and_rotation_round_trips_as_its_fixture() {
         let record = TopicRecord::parse(V2_ROTATED.as_bytes()).unwrap();
         assert_eq!(record.render(), V2_ROTATED.trim_end());
         let topic = record.compile().unwrap();
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_keys_of_other_tiers_is_read_and_written_as_its_fixture() {
+    fn record_with_other_tiers_keys_round_trips_as_its_fixture() {
         let record = TopicRecord::parse(V2_TIER_KEYS.as_bytes()).unwrap();
         assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
         let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_with_a_mode_of_the_delivery_log_is_read_and_written_as_its_fixture() {
+    fn record_with_a_delivery_log_mode_round_trips_as_its_fixture() {
         let record = TopicRecord::parse(V1_DELIVERY_LOG.as_bytes()).unwrap();
         assert_eq!(record.render(), V1_DELIVERY_LOG.trim_end());
         let of_settings = record.settings.delivery_log;
@@ -594,8 +594,9 @@ mod tests {
         );
     }
 
+    /// A record with a choice for disabled subscriptions is read and written as its fixture.
     #[test]
-    fn record_with_a_choice_for_disabled_subscriptions_is_as_its_fixture() {
+    fn record_with_a_while_disabled_choice_is_as_its_fixture() {
         let record = TopicRecord::parse(V1_WHILE_DISABLED.as_bytes()).unwrap();
         assert_eq!(record.render(), V1_WHILE_DISABLED.trim_end());
         let choice = record.compile().unwrap().subscriptions["billing"].while_disabled;

@@ -114,8 +114,9 @@ mod tests {
         assert_eq!(WakeLease::parse(REST_FIXTURE.as_bytes()), Some(lease));
     }
 
+    /// A lease of an older program has an empty checkpoint, and a foreign object is none.
     #[test]
-    fn one_of_an_older_program_has_an_empty_checkpoint_and_a_foreign_object_is_none() {
+    fn old_lease_has_an_empty_checkpoint_and_a_foreign_is_none() {
         let old = WakeLease::parse(br#"{"lapsesAt":5}"#).unwrap();
         assert_eq!(
             (old.lapses_at, &old.checkpoint),

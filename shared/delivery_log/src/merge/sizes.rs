@@ -91,7 +91,7 @@ mod tests {
     use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader};
     use posthaste_core::delivery_log::{LogRecord, RecordPayload};
 
-    use crate::{MergeInput, MergeLimits, RowGroups, merge, write_file};
+    use crate::{MergeInput, MergeLimits, RowGroups, merge_files, write_file};
 
     const FILES: u32 = 4;
 

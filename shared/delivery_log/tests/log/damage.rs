@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordLookup};
-use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, merge, write_file};
+use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, merge_files, write_file};
 use proptest::prelude::*;
 
 use crate::support::{MemoryLog, SMALL, fresh, hour_of_records, in_order, record};
@@ -67,8 +67,9 @@ async fn a_truncated_file_is_an_error_that_names_it() {
     }
 }
 
+/// Files that are no Parquet files are reported as damaged, once each.
 #[tokio::test]
-async fn what_is_no_parquet_file_is_an_error() {
+async fn file_that_is_not_parquet_is_damaged() {
     for bytes in [
         &b"PAR1PAR1"[..],
         b"PAR1\xff\xff\xff\xffPAR1",
@@ -124,7 +125,7 @@ fn file_with_unreadable_records(records: &[LogRecord]) -> Bytes {
 }
 
 #[tokio::test]
-async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
+async fn records_behind_unreadable_ones_are_on_the_next_page() {
     let mut records = hour_of_records(0, 200);
     for record in &mut records {
         record.webhook_id = Some("msg_same".into());

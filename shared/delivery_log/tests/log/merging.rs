@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{LogRecord, MergeNote, RecordFilter};
-use posthaste_delivery_log::{MergeInput, MergeLimits, RowGroups, merge, write_file};
+use posthaste_delivery_log::{MergeInput, MergeLimits, RowGroups, merge_files, write_file};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -67,8 +67,9 @@ async fn a_merge_of_merged_files_is_as_good() {
     );
 }
 
+/// Merges that grow large are split into parts, of which the last names what was merged.
 #[tokio::test]
-async fn a_large_file_is_split_and_its_last_part_names_what_was_merged() {
+async fn large_merge_is_split_and_its_last_part_names_all_inputs() {
     let records = hour_of_records(0, 400);
     let files: Vec<_> = records
         .chunks(100)
@@ -161,7 +162,7 @@ fn a_sink_that_refuses_fails_the_merge() {
 }
 
 #[test]
-fn nothing_is_merged_into_nothing() {
+fn empty_inputs_merge_into_no_file() {
     assert_eq!(
         merge_all(Vec::new(), MergeLimits::default()),
         Vec::<Bytes>::new()

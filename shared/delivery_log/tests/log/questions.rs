@@ -1,7 +1,7 @@
 //! Look-ups and lists answer what a walk over all records answers.
 
 use posthaste_core::delivery_log::{
-    Kind, LogRecord, LogResult, RecordFilter, RecordLookup, StatusRange, gather_by_delivery,
+    LogRecord, LogResult, RecordFilter, RecordKind, RecordLookup, StatusRange, gather_by_delivery,
     without_duplicates,
 };
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
@@ -63,8 +63,9 @@ async fn every_record_is_found_by_its_event_and_by_its_request() {
     }
 }
 
+/// Look-ups by an unknown id, another topic or another time find no records.
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unmatched_look_up_finds_no_records() {
     let (memory, records) = three_hours();
     let (reader, files) = memory.reader();
     let known = records[0].event_id.clone();
@@ -173,7 +174,7 @@ async fn lists_are_the_newest_that_are_selected_over_all_pages() {
             ..all.clone()
         },
         RecordFilter {
-            kind: Some(Kind::Held),
+            kind: Some(RecordKind::Held),
             ..all.clone()
         },
         RecordFilter {
@@ -218,8 +219,9 @@ fn same_id() -> RecordLookup {
     }
 }
 
+/// Ids that repeat without end return their newest records, and say that there are more.
 #[tokio::test]
-async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
+async fn repeated_id_returns_its_newest_records() {
     let few = of_one_id(hour_of_records(0, 40));
     let many = of_one_id(hour_of_records(1, 1_500));
     let (early, late) = many.split_at(700);
@@ -265,8 +267,9 @@ async fn a_look_up_can_be_for_one_subscription() {
     );
 }
 
+/// Pages of a request's records continue until all were listed, without a bound of their own.
 #[tokio::test]
-async fn the_records_of_a_request_come_in_pages_without_an_end_of_their_own() {
+async fn records_of_a_request_are_listed_page_by_page() {
     let hours = [
         of_one_id(hour_of_records(0, 700)),
         of_one_id(hour_of_records(1, 700)),

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogRecord, LogResult, Origin, RecordPayload, newest_first,
-    record_id,
+    AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordKind, RecordPayload,
+    newest_first, record_id,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
-    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
+    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge_files, write_file,
 };
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{PortOperation, Recorded, RecordedCalls};
@@ -40,9 +40,16 @@ pub(crate) fn record(n: u64, time_ms: u64) -> LogRecord {
         LogResult::Delivered
     };
     LogRecord {
-        record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
+        record_id: record_id(
+            &format!("message-{n}"),
+            1,
+            &key,
+            1,
+            RecordKind::Attempt,
+            time,
+        ),
         time,
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: format!("topic-{}", n % 3),
         subscription: format!("sub-{}", n % 7),
         webhook_id: Some(format!("msg_{key}")),
@@ -53,7 +60,7 @@ pub(crate) fn record(n: u64, time_ms: u64) -> LogRecord {
         )),
         event_type: Some(format!("type-{}", n % 5)),
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         result,
         reason: failed.then(|| "Busy".to_owned()),
         status: Some(if failed { 503 } else { 200 }),
@@ -198,7 +205,7 @@ prop_compose! {
         names in any_names(),
         id in any::<u128>(),
         ms in 0..HOUR_MS,
-        kind in proptest::sample::select(Kind::ALL),
+        kind in proptest::sample::select(RecordKind::ALL),
         result in proptest::sample::select(LogResult::ALL),
         status in proptest::option::of(100_u16..600),
         attempt in any::<u16>(),

@@ -12,7 +12,7 @@ use parquet::record::RowAccessor;
 use parquet::schema::types::Type;
 use posthaste_core::delivery_log::{LogRecord, LogResult, RecordFilter, RecordLookup};
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{MergeInput, MergeLimits, merge, write_file};
+use posthaste_delivery_log::{MergeInput, MergeLimits, merge_files, write_file};
 
 use crate::support::{DAY, MemoryLog, SMALL, fresh, hour_of_records, merge_all};
 

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_name_can_be_forgotten_and_the_others_stay() {
+    async fn forgotten_name_leaves_other_names_cached() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
         assert_eq!(cache.resolve("a", &clock).await, Ok(addresses("192.0.2.1")));
         assert_eq!(cache.resolve("b", &clock).await, Ok(addresses("192.0.2.2")));
@@ -284,8 +284,9 @@ mod tests {
         check("192.0.2.3").await;
     }
 
+    /// Connections to a name go on taking turns after the name was looked up again.
     #[tokio::test]
-    async fn connections_to_a_name_take_turns_also_after_it_was_asked_for_again() {
+    async fn connections_take_turns_across_lookups() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.1"), Some("192.0.2.2")]);
         cache.resolve("a", &clock).await.unwrap();
         assert_eq!([cache.next_turn("a"), cache.next_turn("a")], [0, 1]);

@@ -188,8 +188,9 @@ mod tests {
         );
     }
 
+    /// Waiting for IPv6 begins with the answer about IPv4, however slow the server is.
     #[tokio::test]
-    async fn the_wait_for_ipv6_begins_with_the_answer_about_ipv4_however_slow_the_server_is() {
+    async fn ipv6_wait_begins_with_the_ipv4_answer() {
         let both: &[&str] = &["192.0.2.1", "2001:db8::1"];
         check_time(301, (300, V6), (both, 301)).await;
         check_time(300, (300, V6), (both, 300)).await;
@@ -198,8 +199,9 @@ mod tests {
         check_time(300, (0, None), (&["192.0.2.1"], 550)).await;
     }
 
+    /// Answers about IPv4 are waited for to their own end where no IPv6 addresses are known.
     #[tokio::test]
-    async fn without_ipv6_addresses_the_answer_about_ipv4_is_waited_for_to_its_own_end() {
+    async fn ipv4_answer_is_awaited_to_its_end_without_ipv6() {
         for v6 in [NONE, UNKNOWN, FAILED] {
             check_time(5_000, (1, v6), (&["192.0.2.1"], 5_000)).await;
         }

@@ -161,8 +161,9 @@ mod tests {
         );
     }
 
+    /// Failures of handshakes name the version, key exchange or algorithm that is not common.
     #[test]
-    fn what_is_not_common_to_both_is_said() {
+    fn handshake_failure_names_what_is_not_in_common() {
         let check = |error: Error, expected: &str| assert_eq!(handshake_reason(&error), expected);
         check(
             PeerIncompatible::ServerDoesNotSupportTls12Or13.into(),

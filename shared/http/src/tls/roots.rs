@@ -309,8 +309,9 @@ mod tests {
         assert_eq!(added(certificate().der()), Ok(1));
     }
 
+    /// Root files with a part that is not read are refused, with the line of that part.
     #[test]
-    fn what_is_not_read_is_refused_by_its_place() {
+    fn unreadable_root_file_is_refused_with_its_line() {
         let one = pem();
         let lines = one.lines().count();
         let check = |text: &str, expected: &str| {

@@ -74,8 +74,9 @@ async fn a_name_is_judged_by_what_it_resolves_to() {
     check("https://port.example:6379/", &["93.184.215.14"]).await;
 }
 
+/// Hosts with one public address get no plain http, not even at their allowed addresses.
 #[tokio::test]
-async fn one_public_address_takes_plain_http_from_the_allowed_ones() {
+async fn public_address_bars_plain_http_to_allowed_ones() {
     let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     let url = format!("http://sink.example:{}/", endpoint.address.port());
     assert_eq!(
@@ -89,8 +90,9 @@ async fn one_public_address_takes_plain_http_from_the_allowed_ones() {
     );
 }
 
+/// Names that do not exist are told from names that were not resolved.
 #[tokio::test]
-async fn a_name_that_does_not_exist_is_told_from_one_that_was_not_resolved() {
+async fn missing_name_differs_from_failed_resolution() {
     let url = "https://hooks.example/";
     let failed = |does_not_exist| Err(SendFailure::Resolution { does_not_exist });
     assert_eq!(
@@ -147,7 +149,7 @@ async fn form_of_ipv6_of_an_allowed_address_is_reached() {
 }
 
 #[tokio::test]
-async fn where_one_address_refuses_the_next_is_used() {
+async fn next_address_is_used_after_a_refusal() {
     let (_socket, port) = refusing();
     let endpoint = Endpoint::on(
         TcpListener::bind(("127.0.0.2", port)).await.unwrap(),

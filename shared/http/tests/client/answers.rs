@@ -228,7 +228,7 @@ async fn a_broken_body_counts_by_its_head() {
 }
 
 #[tokio::test]
-async fn it_is_told_whether_a_body_was_read_to_its_end() {
+async fn response_tells_whether_its_body_is_whole() {
     let check = async |answer: &str, expected: bool| {
         let endpoint = Endpoint::start(vec![exchange(answer)]).await;
         let response = client().send(post(&endpoint.url())).await.result.unwrap();

@@ -166,8 +166,9 @@ async fn connection_of_a_body_that_came_in_time_is_kept() {
     assert_eq!(client.idle_connections(), 1);
 }
 
+/// Responses that come while the clock stands still took no time.
 #[tokio::test]
-async fn what_took_no_time_took_none() {
+async fn instant_response_takes_zero_time() {
     let (_, sending) = after(exchange(OK), 2, TIMEOUT).await;
     let answer = sending.await.unwrap();
     assert_eq!(answer.took, Duration::ZERO);

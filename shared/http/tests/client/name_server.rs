@@ -100,7 +100,7 @@ async fn a_server_that_is_silent_says_nothing_about_a_name() {
 /// The resolver itself waits 15 s for an answer, so within 10 s only the other family can have
 /// helped.
 #[tokio::test]
-async fn a_server_that_is_silent_about_one_family_does_not_hold_the_other_up() {
+async fn silence_about_one_family_does_not_delay_the_other() {
     let server = NameServer::start();
     let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     server.answer(
@@ -144,7 +144,7 @@ async fn connections_to_a_name_are_spread_over_its_addresses_in_turn() {
 }
 
 #[tokio::test]
-async fn where_an_address_of_a_name_refuses_the_next_is_used() {
+async fn next_address_of_a_name_is_used_after_a_refusal() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -160,8 +160,9 @@ async fn where_an_address_of_a_name_refuses_the_next_is_used() {
     assert_eq!(endpoint.connections(), 1);
 }
 
+/// Names with one address that is not allowed are refused whole.
 #[tokio::test]
-async fn one_address_that_is_refused_refuses_the_attempt() {
+async fn refused_address_refuses_the_whole_attempt() {
     let server = NameServer::start();
     let check = async |addresses: &[&str]| {
         server.resolve("hooks.example", addresses);

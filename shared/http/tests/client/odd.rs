@@ -499,7 +499,7 @@ async fn our_verdict(address: SocketAddr) -> Option<u16> {
 
 /// curl and the client meet each answer on the same server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_curl_takes_is_taken() {
+async fn client_takes_what_curl_takes() {
     let is_recorded = curl(&["--version"]).starts_with(CURL);
     let check = async |case: CurlCase| {
         let address = serve(case.answer, case.end).await;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn one_connection_serves_many_requests() {
+async fn connection_serves_many_requests() {
     let endpoint = Endpoint::start(vec![
         [exchange(OK), exchange(NO_CONTENT), exchange(OK)].concat(),
     ])
@@ -111,8 +111,9 @@ async fn request_that_may_not_begin_is_not_sent_once_more() {
     assert_eq!(endpoint.requests().len(), 2);
 }
 
+/// Requests on a connection that the peer closed are sent once more, and not again.
 #[tokio::test]
-async fn it_is_sent_once_more_and_no_more() {
+async fn request_on_closed_connection_is_resent_only_once() {
     let closing = [exchange(OK), vec![EndpointStep::Read]].concat();
     let endpoint = Endpoint::start(vec![closing, vec![EndpointStep::Read], exchange(OK)]).await;
     let client = client();
@@ -293,8 +294,9 @@ async fn request_that_needs_a_new_connection_takes_no_kept_one() {
     assert_eq!((endpoint.connections(), client.idle_connections()), (2, 1));
 }
 
+/// Connections that their peer closed are swept without another request.
 #[tokio::test]
-async fn what_a_peer_closed_is_swept_without_a_request() {
+async fn connection_closed_by_its_peer_is_swept() {
     let close = Arc::new(Notify::new());
     let endpoint = Endpoint::start(vec![vec![
         EndpointStep::Read,
@@ -335,8 +337,9 @@ async fn trimming_closes_idle_connections() {
     assert_eq!(endpoint.connections(), 2);
 }
 
+/// Links that are down lose their connections and names, and other links keep theirs.
 #[tokio::test]
-async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
+async fn dropped_link_forgets_its_connections_and_names_alone() {
     let held = || vec![EndpointStep::Read, write(OK), EndpointStep::Read];
     let first = Endpoint::start(vec![held()]).await;
     let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
@@ -366,7 +369,7 @@ async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_kept_than_set() {
+async fn idle_connections_stay_within_their_limits() {
     let check = async |settings: ClientSettings, expected| {
         let endpoints = [
             Endpoint::start(vec![
@@ -415,7 +418,7 @@ async fn no_more_connections_are_kept_than_set() {
 }
 
 #[tokio::test]
-async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
+async fn longest_idle_connection_makes_room_for_another() {
     let held = || [exchange(OK), exchange(OK), vec![EndpointStep::Hang]].concat();
     let start = async || Endpoint::start(vec![held(), held()]).await;
     let [first, second, third] = [start().await, start().await, start().await];

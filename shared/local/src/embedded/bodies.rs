@@ -111,8 +111,9 @@ mod tests {
         }
     }
 
+    /// A new body finds no room while those before it wait for their turn.
     #[test]
-    fn a_new_body_finds_no_room_while_those_before_it_wait_for_their_turn() {
+    fn new_body_is_refused_while_older_bodies_wait_their_turn() {
         let mut bodies = BodyCache::new(2 * (ENTRY_OVERHEAD_BYTES + 100));
         for sequence in 1..=3 {
             bodies.insert(QUEUE, sequence, content(100));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_at_once_is_counted_to_the_byte() {
+    fn taking_all_bodies_counts_them_to_the_byte() {
         let mut bodies = BodyCache::new(10_000);
         for (sequence, bytes) in [(1, 100), (2, 0), (3, 7)] {
             let body = vec![b'x'; bytes].into();

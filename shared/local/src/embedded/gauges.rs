@@ -30,7 +30,7 @@ pub struct WaitingCalls {
     pub calls: u64,
 }
 
-/// The counters behind [`Gauges`].
+/// The counters behind [`WaitingCalls`].
 #[derive(Debug)]
 pub(super) struct CallCounters {
     settings: BatchPointSettings,
@@ -267,8 +267,9 @@ mod tests {
         assert_eq!(calls.each_ref().map(|call| call.1), [1, 1, 2, 2, 3]);
     }
 
+    /// Writes that publish nothing count as calls, and as no resource of back pressure.
     #[test]
-    fn what_is_not_published_is_no_resource() {
+    fn unpublished_writes_count_as_calls_only() {
         let counters = counters(BatchPointSettings::default());
         let written = counters.count_write();
         assert_eq!(seen(&counters), (0, 0, 1));

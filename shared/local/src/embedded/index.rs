@@ -250,7 +250,7 @@ impl QueueIndex {
         true
     }
 
-    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release);
+    /// Keeps a message as it is until [`forget_held`](Self::forget_held) or [`release_held`](Self::release_held);
     /// whether the receipt was good.
     pub(super) fn hold_message(&mut self, now: StoreTime, received: MessageReceive) -> bool {
         if let Some(flight) = self.free_flight(received) {

@@ -125,8 +125,9 @@ mod tests {
 
     use super::*;
 
+    /// The handle that locks the engine's file may write, as NFS demands.
     #[test]
-    fn the_engine_s_file_is_locked_by_a_handle_that_may_write_as_nfs_wants_it() {
+    fn engine_file_lock_uses_a_writable_handle() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(ENGINE_FILE), "x").unwrap();
         let mut lock = FolderLock::take_folder(folder.path()).unwrap();

@@ -221,7 +221,7 @@ fn withheld_messages(
         let numbered = (first..).zip(places);
         match fate {
             WithheldFate::Deleted => {
-                numbered.for_each(|(sequence, _)| shared.inbox.queue_delete(sequence))
+                numbered.for_each(|(sequence, _)| shared.inbox.queue_delete(sequence));
             }
             WithheldFate::Shown => {
                 let now = (shared.now)();
@@ -409,8 +409,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A receipt of another opening, or a text that is no receipt, stands for nothing.
     #[test]
-    fn a_receipt_of_another_opening_or_of_nowhere_stands_for_nothing() {
+    fn foreign_or_malformed_receipts_are_rejected() {
         let received = MessageReceive {
             sequence: 77,
             count: 3,

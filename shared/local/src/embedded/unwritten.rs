@@ -117,8 +117,9 @@ impl StorageBackend for UnwrittenFile {
 mod tests {
     use super::*;
 
+    /// Bytes that are written are read back, and the file itself stays as it is.
     #[test]
-    fn what_is_written_is_read_back_and_the_file_stays_as_it_is() {
+    fn overlaid_writes_are_read_back_and_the_file_is_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, [7; 10_000]).unwrap();

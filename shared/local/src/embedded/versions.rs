@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_is_known_until_it_is_written() {
+    fn read_version_is_known_until_the_object_is_written() {
         let versions = KnownVersions::default();
         versions.learn("a", 1, versions.change_count());
         assert!(versions.has("a", 1) && !versions.has("a", 2) && !versions.has("b", 1));

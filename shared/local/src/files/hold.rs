@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_was_killed_held_is_removed() {
+    fn files_held_by_a_killed_process_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let store = FileStore::open(folder.path()).unwrap();
         fs::write(folder.path().join("a"), "a").unwrap();

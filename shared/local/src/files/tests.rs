@@ -41,8 +41,9 @@ async fn an_object_is_a_plain_file_where_its_key_says() {
     );
 }
 
+/// A store that keeps its disk free writes nothing more there, and still deletes.
 #[tokio::test]
-async fn a_store_that_keeps_its_disk_free_writes_nothing_more_and_still_deletes() {
+async fn store_without_free_disk_refuses_writes_but_deletes() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("log");
     put(
@@ -79,8 +80,9 @@ async fn a_range_of_a_file_is_read_without_the_rest_of_it() {
     assert_eq!(beyond.map_err(|e| e.kind), Err(ErrorKind::Damaged));
 }
 
+/// Files that a crash left half written are removed at the start, and never listed.
 #[tokio::test]
-async fn what_a_crash_left_half_written_is_removed_at_start_and_never_listed() {
+async fn half_written_files_are_removed_at_start_and_never_listed() {
     let (folder, store) = store();
     put(&store, "a/b", "kept").await.unwrap();
     drop(store);
@@ -105,7 +107,7 @@ async fn what_a_crash_left_half_written_is_removed_at_start_and_never_listed() {
 
 /// The script of the guide of 0.1 linked the files of the log there, and left them if it was cut off.
 #[tokio::test]
-async fn what_a_backup_keeps_in_the_folder_is_never_listed() {
+async fn backup_links_in_the_folder_are_never_listed() {
     let (folder, store) = store();
     put(&store, "a/b", "x").await.unwrap();
     let root = folder.path().join("dead-letters");
@@ -274,8 +276,9 @@ fn errors_of_the_disk_are_told_apart_by_meaning() {
     check(std::io::ErrorKind::Interrupted, ErrorKind::Other);
 }
 
+/// Missing folders above the root are made, and an empty path is refused.
 #[test]
-fn missing_folders_above_the_root_are_made_and_an_empty_path_is_refused() {
+fn missing_parents_are_made_and_an_empty_path_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     FileStore::open(&folder.path().join("a/b/c")).unwrap();
     FileStore::open(&folder.path().join("a/b/c")).unwrap();
@@ -298,7 +301,7 @@ fn a_folder_that_is_a_file_is_not_opened() {
 
 /// Whether others follow is left open, since only the whole folder could tell.
 #[tokio::test]
-async fn an_object_is_found_by_its_key_without_a_look_through_its_folder() {
+async fn object_is_found_by_its_key_without_listing_its_folder() {
     let (_folder, store) = store();
     for key in ["a/b", "a/b-c", "a/d", "e/f"] {
         put(&store, key, "x").await.unwrap();

@@ -158,7 +158,7 @@ async fn full_requests_go_at_once_unless_the_collector_takes_none() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_for_now_is_sent_again() {
+async fn spans_refused_for_now_are_sent_again() {
     for status in [429, 502, 503, 504] {
         let world = world();
         world.spans.take_span(span(1));
@@ -237,7 +237,7 @@ async fn signals_fail_each_by_itself() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_lost_and_the_rest_is_sent() {
+async fn refused_spans_are_lost_and_the_rest_is_sent() {
     let world = world();
     (0..=SPANS_PER_REQUEST_MAX).for_each(|number| world.spans.take_span(span(number)));
     world.answers(400);

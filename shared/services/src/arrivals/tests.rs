@@ -160,7 +160,7 @@ async fn arrivals_count_while_the_failure_before_is_not_written() {
 
 /// Tries that come during a write would be dropped as known under its name.
 #[tokio::test]
-async fn what_comes_while_it_is_written_counts_with_the_next_write() {
+async fn tries_noted_during_a_write_count_with_the_next_write() {
     let during = Arc::new(Mutex::new(None::<ArrivalTracker<Store, ManualClock>>));
     let noting = Arc::clone(&during);
     let plan = FaultPlan::by(move |effect| {
@@ -188,7 +188,7 @@ async fn what_comes_while_it_is_written_counts_with_the_next_write() {
 }
 
 #[tokio::test]
-async fn what_is_gathered_is_seen_before_it_is_written() {
+async fn gathered_tries_are_seen_before_they_are_written() {
     let kit = Kit::with(&FaultPlan::none());
     kit.note(BILLING, FAILED);
     let book = kit.arrivals.current_book().await.unwrap();
@@ -197,7 +197,7 @@ async fn what_is_gathered_is_seen_before_it_is_written() {
 }
 
 #[tokio::test]
-async fn where_others_count_nothing_is_noted() {
+async fn tracker_that_does_not_count_notes_nothing() {
     let store = MemoryStore::default();
     let clock = ManualClock::new(Timestamp::EPOCH);
     let arrivals = ArrivalTracker::new(store, clock);

@@ -104,7 +104,7 @@ impl DrainMeter {
         self.0.lock().all.messages += messages;
     }
 
-    /// Notes a delivery that was received, as [`received`](Self::received) does.
+    /// Notes a delivery that was received, as [`note_received`](Self::note_received) does.
     pub fn note_delivery_received(&self, delivery: &Delivery, waited: Duration, at: Duration) {
         let mut counts = self.0.lock();
         counts.all.count_received(waited, at);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_places_have_run_out_as_long_as_a_request_waits_for_one() {
+    fn shared_places_have_run_out_while_a_request_waits() {
         let meter = DrainMeter::default();
         let ran_out = |meter: &DrainMeter| meter.take_reading(ms(0)).shared_places_ran_out;
         assert!(!ran_out(&meter));

@@ -139,7 +139,7 @@ async fn workers_that_see_the_same_write_it_down_once() {
 }
 
 #[tokio::test]
-async fn one_worker_asks_the_store_once_about_requests_late_together() {
+async fn worker_asks_the_store_once_for_simultaneous_late_requests() {
     let world = World::new();
     let worker = world.process();
     let target = billing();

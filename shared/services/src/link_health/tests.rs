@@ -113,7 +113,7 @@ async fn conditions(book: &LinkHealth<Slow, SetClock>) -> Vec<(String, TargetPha
 }
 
 #[tokio::test]
-async fn of_a_target_that_is_well_nobody_is_asked() {
+async fn healthy_target_causes_no_store_reads() {
     let calls = RecordedCalls::default();
     let clock = SetClock::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
@@ -163,7 +163,7 @@ async fn a_pause_is_written_once_for_all_that_were_under_way() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_counts_as_well() {
+async fn unreadable_state_counts_as_healthy() {
     let clock = SetClock::default();
     let store = MemoryStore::default();
     let sound = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
@@ -177,8 +177,9 @@ async fn what_cannot_be_read_counts_as_well() {
     assert_ne!(sound.decide(&link(), true).await, CircuitDecision::Open);
 }
 
+/// Objects that cannot be understood count as healthy, and are replaced unless newer.
 #[tokio::test]
-async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unless_it_is_newer() {
+async fn malformed_object_is_replaced_and_a_newer_one_kept() {
     let check = |text: &'static str, is_written: bool| async move {
         let clock = SetClock::default();
         let store = MemoryStore::default();
@@ -202,7 +203,7 @@ async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unl
 }
 
 #[tokio::test]
-async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
+async fn racing_workers_lose_no_transition_and_one_probes() {
     for count in [2, 10] {
         let store = Slow::default();
         let clock = SetClock::default();
@@ -293,7 +294,7 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
 }
 
 #[tokio::test]
-async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended() {
+async fn worker_learns_within_seconds_that_a_hold_has_ended() {
     let store = Slow::default();
     let clock = SetClock::default();
     let both = workers(2, &store, &clock);
@@ -311,7 +312,7 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
 }
 
 #[tokio::test]
-async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
+async fn failed_read_does_not_lose_the_result_of_a_probe() {
     let clock = SetClock::default();
     let store = MemoryStore::default();
     let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |_| true);

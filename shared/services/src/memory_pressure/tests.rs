@@ -109,7 +109,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_rest() {
+async fn relief_covers_all_caches_at_once_and_repeats_after_a_rest() {
     let world = World::new().await;
     let reliever = world.reliever();
     let relieve = |measures: &[PressureMeasure]| {
@@ -160,8 +160,9 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     assert_eq!(world.names.0.load(Ordering::Relaxed), 2);
 }
 
+/// A reader with a reliever relieves its process, where no monitor runs in it.
 #[tokio::test]
-async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_relieved() {
+async fn reader_of_the_pressure_relieves_its_process() {
     let world = World::new().await;
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
     let plain = reader.clone();

@@ -144,15 +144,16 @@ async fn a_topic_may_be_told_of_itself() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_who_is_not_named_or_not_there() {
+async fn notices_without_an_existing_addressee_go_nowhere() {
     check(None, Some(with_pager()), &[]).await;
     check(Some(json!({})), Some(with_pager()), &[]).await;
     check(Some(to_ops()), None, &[]).await;
     check(Some(to_ops()), Some(json!({})), &[]).await;
 }
 
+/// A failure that may work the next time is an error, and one that never will is not.
 #[tokio::test]
-async fn what_may_work_the_next_time_is_an_error_and_what_never_will_is_not() {
+async fn temporary_failure_is_an_error_and_a_final_one_is_not() {
     for (kind, is_error) in [
         (ErrorKind::Other, true),
         (ErrorKind::TimedOut, true),

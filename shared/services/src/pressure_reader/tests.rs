@@ -164,8 +164,9 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
     }
 }
 
+/// A read that hangs makes nobody wait, and dropping it lets the next caller read.
 #[tokio::test]
-async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_read() {
+async fn hanging_read_delays_nobody_and_dropping_it_frees_the_next() {
     let plan = FaultPlan::by(|effect| (effect.number == 1).then_some(CallFault::HangBefore));
     let world = World::with(&plan);
     world.write(95).await;
@@ -206,8 +207,9 @@ async fn before_the_first_read_has_ended_everyone_waits_for_it() {
     );
 }
 
+/// The wait of every acknowledgement stays when the state is forgotten, and nothing else does.
 #[tokio::test]
-async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_does() {
+async fn base_wait_alone_outlasts_the_monitor() {
     let world = World::with(&FaultPlan::none());
     let base = Duration::from_secs(2);
     let now = world.clock.now();

@@ -79,8 +79,9 @@ fn at(secs: u64) -> Timestamp {
     Timestamp::from_millis(secs * 1000)
 }
 
+/// Events are counted in each place where they wait, and the sum is that of all.
 #[tokio::test]
-async fn events_are_counted_wherever_they_wait_and_the_sum_is_that_of_all() {
+async fn waiting_events_are_counted_everywhere_and_summed() {
     let world = World::default();
     let now = world.clock.now();
     world.send(&accepted("orders", "a", 3, 90), 0).await;

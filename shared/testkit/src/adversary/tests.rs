@@ -112,8 +112,9 @@ async fn each_trick_on_a_conditional_put_does_what_its_name_says() {
     assert_eq!(lost, (Some(ErrorKind::TimedOut), true));
 }
 
+/// Moods that are switched off play nothing, and still count what they played.
 #[tokio::test]
-async fn mood_that_is_switched_off_plays_nothing_and_counts_what_it_played() {
+async fn switched_off_mood_plays_no_tricks_and_keeps_its_count() {
     let mood = mood(Trick::Throttle);
     let store = Adversary::new(MemoryStore::default(), "", &mood);
     assert!(store.get("k").await.is_err());

@@ -98,8 +98,9 @@ async fn calls_of_a_store_are_noted_with_their_keys() {
     assert_eq!((calls.all(), calls.ended_ever()), (vec![], 9));
 }
 
+/// Requests are noted without their query, and one that is dropped is noted as cut.
 #[tokio::test]
-async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
+async fn request_is_noted_without_query_and_dropped_one_as_cut() {
     let calls = RecordedCalls::default();
     let client = Recorded::new(MemoryEndpoint::default(), "webhook", &calls);
     client
@@ -143,8 +144,9 @@ async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
     assert_eq!(calls.all(), expected);
 }
 
+/// Reports that a link is down are passed on, and are no call.
 #[test]
-fn that_a_link_is_down_is_passed_on_and_is_no_call() {
+fn dropped_link_is_passed_on_without_a_call() {
     let calls = RecordedCalls::default();
     let webhook = MemoryEndpoint::default();
     let client = Recorded::new(webhook.clone(), "webhook", &calls);

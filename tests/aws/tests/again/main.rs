@@ -66,8 +66,9 @@ async fn come_again(world: &World) {
     world.deliver_all().await;
 }
 
+/// An invocation that is killed before the mapping deletes its message delivers the event again.
 #[tokio::test]
-async fn an_invocation_that_is_killed_before_the_mapping_deletes_delivers_its_event_again() {
+async fn invocation_killed_before_the_mapping_deletes_delivers_again() {
     let world = one_event(Answer::Status(204)).await;
     let batch = world.receive().await;
     assert_eq!(world.invoke(&world.worker(), &batch).await.failures, []);
@@ -76,8 +77,9 @@ async fn an_invocation_that_is_killed_before_the_mapping_deletes_delivers_its_ev
     check_left(&world, &[]);
 }
 
+/// An invocation that is killed before its own delete writes one dead letter more.
 #[tokio::test]
-async fn an_invocation_that_is_killed_before_its_own_delete_writes_one_dead_letter_more() {
+async fn invocation_killed_before_its_delete_adds_a_dead_letter() {
     let world = one_event(Answer::Status(400)).await;
     let batch = world.receive().await;
     world.invoke_and_kill(&world.worker(), &batch).await;
@@ -87,9 +89,9 @@ async fn an_invocation_that_is_killed_before_its_own_delete_writes_one_dead_lett
     check_left(&world, &[REFUSED, REFUSED]);
 }
 
+/// A kill before the delete leaves both the retry and the message, and both arrive.
 #[tokio::test]
-async fn an_invocation_that_is_killed_before_its_own_delete_leaves_a_retry_and_the_message_and_both_arrive()
- {
+async fn invocation_killed_before_its_delete_leaves_a_retry_as_well() {
     let world = one_event(Answer::Status(503)).await;
     let batch = world.receive().await;
     world.invoke_and_kill(&world.worker(), &batch).await;
@@ -129,7 +131,7 @@ async fn both_deliver(world: &World) {
 }
 
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_deliver_its_event_twice() {
+async fn two_workers_with_one_message_deliver_its_event_twice() {
     let world = one_event(Answer::Late(ANSWER_TIME, 204)).await;
     both_deliver(&world).await;
     assert_eq!(sent(&world), times(2));
@@ -137,7 +139,7 @@ async fn two_workers_with_the_same_message_at_once_deliver_its_event_twice() {
 }
 
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_write_one_dead_letter_more() {
+async fn two_workers_with_one_message_write_one_dead_letter_more() {
     let world = one_event(Answer::Late(ANSWER_TIME, 400)).await;
     both_deliver(&world).await;
     assert_eq!(sent(&world), times(2));
@@ -145,7 +147,7 @@ async fn two_workers_with_the_same_message_at_once_write_one_dead_letter_more() 
 }
 
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_retry_it_and_it_arrives() {
+async fn two_workers_with_one_message_retry_it_and_it_arrives() {
     let world = one_event(Answer::Late(ANSWER_TIME, 503)).await;
     both_deliver(&world).await;
     assert_eq!((sent(&world), world.queued()), (times(2), 2));
@@ -156,7 +158,7 @@ async fn two_workers_with_the_same_message_at_once_retry_it_and_it_arrives() {
 }
 
 #[tokio::test]
-async fn a_message_received_again_after_its_deletion_is_delivered_again() {
+async fn message_received_after_its_deletion_is_delivered_again() {
     let world = one_event(Answer::Status(204)).await;
     world.deliver_all().await;
     check_left(&world, &[]);
@@ -167,9 +169,9 @@ async fn a_message_received_again_after_its_deletion_is_delivered_again() {
     check_left(&world, &[]);
 }
 
+/// A message that comes after its deletion and time to live is one dead letter and no request.
 #[tokio::test]
-async fn a_message_received_again_after_its_deletion_and_its_time_to_live_is_one_dead_letter_and_no_request()
- {
+async fn deleted_message_received_after_expiry_is_one_dead_letter() {
     let world = one_event(Answer::Status(204)).await;
     world.deliver_all().await;
     assert_eq!(sent(&world), times(1));
@@ -189,8 +191,9 @@ fn busy_in_the_first_minute(_: &str, at: Timestamp) -> u16 {
     }
 }
 
+/// Past the limit in flight, retries are written, and the rest waits and arrives once.
 #[tokio::test]
-async fn past_the_limit_in_flight_retries_are_written_and_the_rest_waits_and_arrives_once() {
+async fn retries_are_written_past_the_in_flight_limit_and_all_arrive() {
     const EVENTS: usize = 25;
     let world = World::start().await;
     world

@@ -26,8 +26,9 @@ pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
     sizes
 }
 
+/// Idle pollers take messages one by one, and busy ones what has come meanwhile.
 #[test]
-fn idle_pollers_take_messages_one_by_one_and_busy_ones_what_has_come_meanwhile() {
+fn idle_pollers_take_single_messages_and_busy_ones_batches() {
     let check = |messages, pace, expected: &[usize]| {
         assert_eq!(
             batches(messages, Duration::from_millis(pace)),

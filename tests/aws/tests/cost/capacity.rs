@@ -79,8 +79,9 @@ fn the_rule_of_thumb_is_a_table() {
     assert_shown(&tables::thumb());
 }
 
+/// Invocations times requests, divided by their time, are the deliveries of a second.
 #[test]
-fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
+fn invocations_times_requests_by_time_are_deliveries_a_second() {
     let measured = run(&HEALTHY);
     // A backlog in full batches ends with the formula's figure; one that is not always there, below
     // it.
@@ -106,8 +107,9 @@ fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
     assert_shown(&tables::healthy(&HEALTHY, &measured, &by_formula));
 }
 
+/// A slow endpoint delays healthy ones unless its rate or the batches are bounded.
 #[test]
-fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounded() {
+fn slow_endpoint_delays_healthy_ones_unless_bounded() {
     let measured = run(&SLOW);
     let longest = |n: usize| {
         *measured[n]
@@ -173,7 +175,7 @@ fn slow_endpoints_with_a_lane_hold_up_no_healthy_one() {
 }
 
 #[test]
-fn a_rate_and_a_bound_on_open_requests_hold_over_fifty_invocations() {
+fn rate_and_open_request_bound_hold_over_fifty_invocations() {
     let measured = run(&LIMITED);
     assert!(measured[1].most_in_a_second() as f64 <= RATE);
     assert_eq!(measured[2].open_most(), OPEN_MOST as usize);

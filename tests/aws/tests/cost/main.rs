@@ -151,7 +151,7 @@ async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
 const IDLE_MONTH_MAX: f64 = 1.95;
 
 #[tokio::test]
-async fn wake_looks_for_work_every_fourteen_minutes_while_there_is_none() {
+async fn idle_wake_looks_for_work_every_fourteen_minutes() {
     let mut world = World::new(&json!({})).await;
     let mut looks = Vec::new();
     for minute in 0..=2 * MINUTES_BETWEEN_LOOKS {
@@ -201,8 +201,9 @@ fn the_delivery_log_adds_so_much_to_a_million_deliveries() {
     }
 }
 
+/// A merge that finds nothing makes four requests, and a month of them stays small.
 #[tokio::test]
-async fn a_merge_that_finds_nothing_asks_four_times_and_a_month_of_them_stays_small() {
+async fn empty_merge_costs_four_requests_and_little_a_month() {
     let mut world = World::new(&json!({})).await;
     let mut merged_later = async || {
         world.clock.advance(Duration::from_mins(10));

@@ -27,8 +27,9 @@ async fn reach(world: &World, phase: TargetPhase) -> TargetCondition {
     .await
 }
 
+/// Events of an outage wait in the queue, then in the bucket, and all are delivered at its end.
 #[tokio::test]
-async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everything_delivered() {
+async fn events_of_an_outage_wait_in_queue_then_bucket_and_arrive() {
     let world = World::start().await;
     world.endpoint.answer([Answer::Status(503)]);
     for n in 0..EVENTS {

@@ -66,8 +66,9 @@ async fn observe(books: &[Book], observation: impl Fn(usize) -> Observation) -> 
         .sum()
 }
 
+/// Workers that race over one bucket lose no transition, and one of them probes.
 #[tokio::test]
-async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_probes() {
+async fn racing_workers_on_one_bucket_lose_no_transition() {
     let emulated = Emulated::start().await;
     for workers in [2, 10] {
         let books: Vec<Book> = (0..workers).map(|_| emulated.links()).collect();

@@ -137,7 +137,7 @@ fn in_binary_mode_the_body_is_the_data() {
 }
 
 #[test]
-fn in_binary_mode_every_attribute_and_extension_has_a_header_of_its_own() {
+fn binary_mode_has_a_header_for_every_attribute_and_extension() {
     let world = World::new();
     let more = json!({ "dataschema": "https://example.com/schema", "mine": "kept", "count": 7, "good": true });
     let event = event(&more);
@@ -166,7 +166,7 @@ fn in_binary_mode_every_attribute_and_extension_has_a_header_of_its_own() {
 }
 
 #[test]
-fn the_specification_s_example_of_a_header_value_is_encoded_as_it_says() {
+fn header_example_of_the_specification_is_encoded_as_it_says() {
     let request = in_binary(&json!({ "mine": "Euro € 😀" }));
     assert_eq!(
         request.header("ce-mine"),
@@ -174,8 +174,9 @@ fn the_specification_s_example_of_a_header_value_is_encoded_as_it_says() {
     );
 }
 
+/// Space, quote, percent and all that is not printable ASCII are percent-encoded.
 #[test]
-fn space_quote_percent_and_what_is_not_printable_ascii_are_percent_encoded() {
+fn space_quote_percent_and_unprintable_are_percent_encoded() {
     let request = in_binary(&json!({ "mine": "a b\"c%d\u{a0}e~f!g" }));
     assert_eq!(request.header("ce-mine"), Some("a%20b%22c%25d%C2%A0e~f!g"));
 }

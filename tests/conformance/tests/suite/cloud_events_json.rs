@@ -220,7 +220,7 @@ fn the_example_of_json_data_reads_in_binary_mode_as_it_says() {
 }
 
 #[test]
-fn the_example_without_datacontenttype_says_in_binary_mode_that_it_is_json() {
+fn example_without_datacontenttype_is_json_in_binary_mode() {
     let more = json!({ "subject": null, "data": "I'm just a string" });
     check_binary(
         &example("D234-1234-1234", &more),
@@ -249,7 +249,7 @@ fn a_batch_is_an_array_of_events_in_the_json_format() {
 }
 
 #[test]
-fn the_media_type_of_a_batch_is_application_cloudevents_batch_json() {
+fn batch_has_the_media_type_application_cloudevents_batch_json() {
     let more = json!({ "batching": { "maxEventsPerBatch": 2 } });
     let request = World::new().deliver_batch(&[cloud_event("1")], &more);
     let media_type = request

@@ -44,7 +44,7 @@ fn laid_over(mut event: Value, members: &Value) -> Value {
 }
 
 #[test]
-fn the_example_in_event_grid_s_schema_has_the_page_s_members_and_values() {
+fn event_grid_example_has_the_members_and_values_of_the_page() {
     let world = World::new();
     world.endpoint.on(HOOK, &[404]);
     let events: Vec<Value> = serde_json::from_str(EVENT_GRID).expect("the page's event");
@@ -61,7 +61,7 @@ fn the_example_in_event_grid_s_schema_has_the_page_s_members_and_values() {
 }
 
 #[test]
-fn the_example_in_the_cloud_events_schema_has_the_page_s_members_and_values() {
+fn cloud_events_example_has_the_members_and_values_of_the_page() {
     let world = World::new();
     world.endpoint.on(HOOK, &[404]);
     // The page leaves `specversion` out, without which it is no CloudEvent, and has a comma too
@@ -84,7 +84,7 @@ fn the_example_in_the_cloud_events_schema_has_the_page_s_members_and_values() {
 }
 
 #[test]
-fn the_example_in_the_custom_schema_has_the_page_s_members_and_values() {
+fn custom_schema_example_has_the_members_and_values_of_the_page() {
     let world = World::new();
     world.endpoint.on(HOOK, &[404]);
     let event = json!({ "prop1": "my property", "prop2": 5, "myEventType": "fooEventType" });

@@ -131,7 +131,7 @@ fn a_batch_is_sent_with_fewer_events_rather_than_later() {
 }
 
 #[test]
-fn an_event_of_10_kb_is_a_batch_by_itself_where_4_kb_are_preferred() {
+fn event_of_10_kb_is_its_own_batch_where_4_kb_are_preferred() {
     let mut events = events(3);
     events[1]["data"] = json!("x".repeat(10 * 1024));
     let policy = json!({ "maxEventsPerBatch": 10, "preferredBatchSizeInKilobytes": 4 });
@@ -198,7 +198,7 @@ fn a_batch_is_acknowledged_or_tried_again_as_a_whole() {
 }
 
 #[test]
-fn one_setting_of_batching_is_enough() {
+fn single_setting_of_batching_is_enough() {
     assert_eq!(
         sizes(&events(3), &json!({ "maxEventsPerBatch": 3 }), 1),
         [3]
@@ -271,8 +271,9 @@ fn after_400_401_403_404_and_413_there_is_no_retry() {
     }
 }
 
+/// Every delivery says its subscription, and how often it was tried before.
 #[test]
-fn every_delivery_says_its_subscription_and_how_often_it_was_tried() {
+fn delivery_says_its_subscription_and_its_attempt_count() {
     let world = World::new();
     world.endpoint.on(HOOK, &[500, 200]);
     world.deliver_event_grid(&events(1), &json!({}));
@@ -290,7 +291,7 @@ fn every_delivery_says_its_subscription_and_how_often_it_was_tried() {
 }
 
 #[test]
-fn an_event_is_sent_in_another_schema_only_where_event_grid_converts_it() {
+fn event_changes_schema_only_where_event_grid_converts_it() {
     let world = World::new();
     let all = ["CloudEvents", "EventGrid", "Custom"];
     let can = |input: &str, output: &str| {

@@ -114,7 +114,7 @@ fn validation_event(world: &World) -> Value {
 }
 
 #[test]
-fn nothing_is_sent_to_who_has_not_agreed() {
+fn endpoint_without_consent_gets_no_events() {
     let (world, topic) = asked(|_| with_headers(200, &[("Allow", "POST")]), &by_options());
     let other = world.subscription(&json!({ "endpoint": { "url": world.endpoint.url("/other") } }));
     world
@@ -134,7 +134,7 @@ fn nothing_is_sent_to_who_has_not_agreed() {
 }
 
 #[test]
-fn no_test_event_is_sent_to_who_has_not_agreed() {
+fn endpoint_without_consent_gets_no_test_event() {
     let (world, _) = asked(|_| with_headers(405, &[]), &by_options());
     let test = "/topics/orders/subscriptions/billing/test";
     world.server.api().manage("POST", test, None).problem(409);
@@ -181,7 +181,7 @@ fn every_delivery_has_the_origin_of_the_handshake() {
 }
 
 #[test]
-fn without_a_name_of_its_own_a_sender_has_that_of_its_public_url() {
+fn sender_without_its_own_name_has_that_of_its_public_url() {
     let home = posthaste_tests::home::Home::new();
     let server = posthaste_tests::server::Server::start(home.path(), &["--public-url", PUBLIC_URL]);
     let world = World {
@@ -241,7 +241,7 @@ fn permission_is_granted_by_get_or_post_of_the_callback() {
 }
 
 #[test]
-fn nobody_grants_permission_who_does_not_know_the_key() {
+fn permission_is_refused_without_the_right_key() {
     let (world, _) = asked(|_| with_headers(405, &[]), &by_options());
     let path = callback_of(&world);
     let (folder, key) = path.rsplit_once('/').expect("a path has parts");
@@ -266,8 +266,9 @@ fn the_callback_may_carry_an_allowed_rate() {
     );
 }
 
+/// A rate that is asked for is a positive whole number of requests a minute.
 #[test]
-fn a_rate_that_is_asked_for_is_a_positive_whole_number_of_requests_a_minute() {
+fn requested_rate_is_a_positive_whole_number_a_minute() {
     let mut more = by_options();
     more["endpoint"]["maxRequestsPerSecond"] = json!(2);
     assert_eq!(question(&more).header("webhook-request-rate"), Some("120"));
@@ -344,8 +345,9 @@ fn the_allowed_rate_is_a_positive_number_or_an_asterisk() {
     assert_eq!(none["state"], "Failed");
 }
 
+/// The validation event is posted alone in an array when a subscription is made.
 #[test]
-fn the_validation_event_is_posted_alone_in_an_array_when_a_subscription_is_made() {
+fn validation_event_is_posted_alone_in_an_array_at_creation() {
     let (world, _) = asked(giving_back, &by_event());
     let request = world.endpoint.wait_for_one(HOOK);
     assert_eq!(
@@ -362,7 +364,7 @@ fn the_validation_event_is_posted_alone_in_an_array_when_a_subscription_is_made(
 }
 
 #[test]
-fn the_validation_event_is_posted_again_when_the_endpoint_changes() {
+fn validation_event_is_posted_again_when_the_endpoint_changes() {
     let (world, _) = asked(giving_back, &by_event());
     let path = "/elsewhere";
     world.endpoint.script(path, [Answer::Reply(giving_back)]);
@@ -459,8 +461,9 @@ fn a_202_is_no_validation_response() {
     assert_eq!(state(&world), "Failed");
 }
 
+/// A 200 without the code leads to validation by hand with the URL.
 #[test]
-fn a_200_without_the_code_leads_to_validation_by_hand_with_the_url() {
+fn response_200_without_the_code_leads_to_manual_validation() {
     let (world, _) = asked(|_| with_headers(200, &[]), &by_event());
     assert_eq!(state(&world), "Pending");
     let event = validation_event(&world);
@@ -471,8 +474,9 @@ fn a_200_without_the_code_leads_to_validation_by_hand_with_the_url() {
     assert_eq!(state(&world), "Active");
 }
 
+/// The validation event is signed and carries the subscription's headers.
 #[test]
-fn the_validation_event_is_signed_and_carries_the_subscription_s_headers() {
+fn validation_event_is_signed_and_has_the_delivery_headers() {
     let mut more = by_event();
     more["signing"] = json!({ "secrets": [SECRET] });
     more["deliveryHeaders"] = json!([{ "name": "Authorization", "value": "Bearer token" }]);

@@ -43,15 +43,16 @@ fn requests_of_three(is_partial: bool) -> (World, Vec<Vec<String>>) {
 }
 
 #[test]
-fn only_the_events_that_a_receiver_of_a_batch_names_are_tried_again() {
+fn only_events_named_by_a_batch_receiver_are_tried_again() {
     let (world, requests) = requests_of_three(true);
     assert_eq!(requests, [vec!["1", "2", "3"], vec!["2"]]);
     world.wait_for_successes(3);
     assert_eq!(world.endpoint.received(HOOK).len(), 2);
 }
 
+/// Without partial acknowledgement a response of success acknowledges the whole batch.
 #[test]
-fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() {
+fn success_acknowledges_the_whole_batch_unless_allowed_in_part() {
     let (world, requests) = requests_of_three(false);
     assert_eq!(requests, [vec!["1", "2", "3"]]);
     // Events after it would come after a retry too.
@@ -59,8 +60,9 @@ fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() 
     assert_eq!(world.endpoint.wait_for(HOOK, 2)[1].ids(), ["4"]);
 }
 
+/// A test event is one real attempt, whose request and response are shown.
 #[test]
-fn a_test_event_is_one_real_attempt_whose_request_and_answer_are_shown() {
+fn test_event_is_a_real_attempt_with_request_and_response_shown() {
     let world = World::reachable();
     world.endpoint.script(
         HOOK,

@@ -93,8 +93,9 @@ fn two_events_have_two_ids() {
     );
 }
 
+/// Neither the id nor the timestamp is the producer's, or has a full stop.
 #[test]
-fn neither_the_id_nor_the_timestamp_is_the_producer_s_or_has_a_full_stop() {
+fn id_and_timestamp_are_not_the_producers_and_have_no_full_stop() {
     let request = World::new().deliver(&cloud_event("a.b.c"), &json!({}));
     let [id, timestamp] =
         ["webhook-id", "webhook-timestamp"].map(|name| request.header(name).unwrap_or("."));
@@ -119,14 +120,15 @@ fn the_timestamp_is_the_attempt_s_in_seconds() {
     assert!((before..=request.at.as_secs()).contains(&timestamp));
 }
 
+/// The signed text is id, timestamp and payload with full stops between.
 #[test]
-fn what_is_signed_is_id_timestamp_and_payload_with_full_stops_between() {
+fn signature_covers_id_timestamp_and_payload_joined_by_stops() {
     let request = World::new().deliver(&cloud_event("1"), &signed_by(&[SECRET]));
     assert_eq!(signature::count_by(SECRET, &request), 1);
 }
 
 #[test]
-fn the_payload_that_is_sent_is_the_one_that_is_signed_to_the_byte() {
+fn sent_payload_is_the_signed_one_to_the_byte() {
     let world = World::new();
     let topic = world.topic("CloudEvents", &signed_by(&[SECRET]));
     let text = r#"{ "specversion":"1.0","id":"1", "source":"/s","type":"t","data":{"n":1.50,"u":"\u00e9\/"} }"#;
@@ -181,8 +183,9 @@ fn every_endpoint_has_a_secret_of_its_own() {
     assert_ne!(made_secret(&world, "one"), made_secret(&world, "two"));
 }
 
+/// During a rotation the old secret and the new one sign, with a space between.
 #[test]
-fn during_a_rotation_the_old_secret_and_the_new_one_sign_with_a_space_between() {
+fn old_and_new_secret_both_sign_during_a_rotation() {
     let request = World::new().deliver(&cloud_event("1"), &signed_by(&[OTHER, SECRET]));
     assert_eq!(
         (
@@ -278,8 +281,9 @@ fn symmetric_and_asymmetric_signatures_stand_side_by_side() {
     assert_eq!(signature::count_by(SECRET, &request), 1);
 }
 
+/// Receivers fetch public keys from the sender and not from the request.
 #[test]
-fn receivers_fetch_public_keys_from_the_sender_and_not_from_the_request() {
+fn receivers_fetch_public_keys_from_the_sender() {
     let world = World::new();
     let (made, request) = asymmetric(&world);
     let path = format!("/.well-known/webhook-keys?topic={TOPIC}&subscription=billing");
@@ -309,8 +313,9 @@ fn receivers_fetch_public_keys_from_the_sender_and_not_from_the_request() {
     );
 }
 
+/// A secret is rotated without a moment in which nobody can verify.
 #[test]
-fn a_secret_is_rotated_without_a_moment_in_which_nobody_can_verify() {
+fn secret_rotation_leaves_no_moment_without_verification() {
     let world = World::new();
     let topic = world.topic("CloudEvents", &signed_by(&[SECRET]));
     let path = format!("/topics/{TOPIC}/subscriptions/billing/rotate-secret");
@@ -409,7 +414,7 @@ fn retry_after_is_taken_into_account() {
 }
 
 #[test]
-fn no_private_or_internal_address_is_called() {
+fn private_and_internal_addresses_are_refused() {
     let world = World::new();
     for host in [
         "169.254.169.254",
@@ -449,7 +454,7 @@ fn an_event_goes_to_every_endpoint_that_wants_it() {
 }
 
 #[test]
-fn what_failed_can_be_listed_with_the_reason() {
+fn failed_events_can_be_listed_with_the_reason() {
     let world = World::new();
     world.endpoint.on(HOOK, &[403]);
     world

@@ -62,8 +62,9 @@ fn tests_in(source: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Every test of this folder stands in a table, and every test in a table exists.
 #[test]
-fn every_test_of_this_folder_stands_in_a_table_and_every_test_in_a_table_exists() {
+fn table_names_every_test_of_this_folder_and_no_other() {
     let requirements = read(&folder().join("requirements.md"));
     let named: BTreeSet<_> = rows(&requirements)
         .iter()

@@ -234,8 +234,9 @@ fn an_access_token_may_be_in_the_query_beside_other_parameters() {
     world.endpoint.wait_for_one(path);
 }
 
+/// A request with an access token in its query says that it must not be stored.
 #[test]
-fn with_an_access_token_in_the_query_the_request_must_not_be_stored() {
+fn request_with_an_access_token_in_the_query_is_not_stored() {
     let world = World::new();
     let path = "/resource?p=q&access_token=mF_9.B5f-4.1JqM";
     let more = json!({ "endpoint": { "url": world.endpoint.url(path) } });

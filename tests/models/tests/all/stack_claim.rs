@@ -72,7 +72,7 @@ fn name(stack: Actor) -> String {
 }
 
 #[test]
-fn one_stack_has_the_state_in_every_order() {
+fn single_stack_has_the_state_in_every_order() {
     let model = StackClaim::of_the_code([0, 1, 0]);
     report("stack_claim", holds("stack_claim", model));
 }

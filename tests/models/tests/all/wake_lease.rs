@@ -17,7 +17,7 @@ use crate::report;
 
 /// The clocks of two runs may be as far apart as `CLOCKS_APART_MAX`.
 #[test]
-fn one_run_works_at_a_time_in_every_order() {
+fn single_run_works_at_a_time_in_every_order() {
     for (ahead, faults, ticks) in [([3, 0], 0, 10), ([0, 3], 1, 7)] {
         let model = WakeLease {
             faults,

@@ -6,7 +6,7 @@ use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
 use posthaste_core::attempt::handshake::judge_response;
 use posthaste_core::attempt::partial::read_acknowledgement;
 use posthaste_core::attempt::{
-    AllowedRate, AnswerBody, BatchAcknowledgement, BatchEvent, readable, redirect_location,
+    AllowedRate, AnswerBody, BatchAcknowledgement, BatchEvent, readable_text, redirect_location,
 };
 use posthaste_core::delivery_log::{answer_body_text, answer_text};
 

@@ -5,7 +5,7 @@ use posthaste_core::delivery_log::{
     LogDay, LogHour, LogRecord, count_records, parse_records, render_records,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{DaySummary, MergeInput, MergeLimits, merge};
+use posthaste_delivery_log::{DaySummary, MergeInput, MergeLimits, merge_files};
 
 use crate::hold::{debug, word};
 use crate::target::Target;

@@ -15,7 +15,7 @@ use posthaste_core::filter::FilterSet;
 use posthaste_core::model::{EventSchema, SubscriptionName, Timestamp, TopicKeys, TopicName};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_core::release::ReplaySelection;
-use posthaste_yaml::{read_checked, read_file, write};
+use posthaste_yaml::{read_checked, read_file, to_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

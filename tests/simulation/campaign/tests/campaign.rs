@@ -81,7 +81,7 @@ fn courses_that_failed_once_hold() {
 }
 
 #[test]
-fn one_seed_gives_one_trace() {
+fn same_seed_gives_the_same_trace() {
     for seed in 1..20 {
         let course = Course::draw(seed);
         assert_eq!(run(&course), run(&course), "seed {seed}");

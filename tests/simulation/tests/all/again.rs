@@ -92,8 +92,9 @@ async fn both_deliver(world: &World) {
     assert_eq!(world.endpoint.most_at_once(), 2);
 }
 
+/// Two workers with the same message at once deliver its event twice and leave nothing.
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_deliver_its_event_twice_and_leave_nothing() {
+async fn two_workers_with_one_message_deliver_twice_and_leave_nothing() {
     let world = world(json!({}), [Answer::Late(ANSWER_TIME, 204)]).await;
     both_deliver(&world).await;
     assert_eq!((sent(&world), world.is_at_rest().await), (of(2), true));
@@ -101,7 +102,7 @@ async fn two_workers_with_the_same_message_at_once_deliver_its_event_twice_and_l
 }
 
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_write_one_dead_letter_more() {
+async fn two_workers_with_one_message_write_one_dead_letter_more() {
     let world = world(json!({}), [Answer::Late(ANSWER_TIME, 400)]).await;
     both_deliver(&world).await;
     assert_eq!((sent(&world), world.is_at_rest().await), (of(2), true));
@@ -109,8 +110,9 @@ async fn two_workers_with_the_same_message_at_once_write_one_dead_letter_more() 
     assert_eq!(reasons(&world).await, [refused(), refused()]);
 }
 
+/// Two workers with the same message at once retry it twice, and both retries arrive.
 #[tokio::test]
-async fn two_workers_with_the_same_message_at_once_retry_it_twice_and_both_retries_arrive() {
+async fn two_workers_with_one_message_retry_twice_and_both_arrive() {
     let world = world(json!({}), [Answer::Late(ANSWER_TIME, 503)]).await;
     both_deliver(&world).await;
     assert_eq!(
@@ -124,7 +126,7 @@ async fn two_workers_with_the_same_message_at_once_retry_it_twice_and_both_retri
 }
 
 #[tokio::test]
-async fn a_message_received_again_hours_after_its_deletion_is_delivered_again() {
+async fn message_received_hours_after_its_deletion_delivers_again() {
     let world = world(json!({}), [Answer::Status(204)]).await;
     let body = message(&world, DAY);
     send(&world, &body).await;
@@ -136,8 +138,9 @@ async fn a_message_received_again_hours_after_its_deletion_is_delivered_again() 
     assert_eq!(reasons(&world).await, []);
 }
 
+/// A message received again hours after its time to live is a dead letter and no request.
 #[tokio::test]
-async fn a_message_received_again_hours_after_its_time_to_live_is_one_dead_letter_and_no_request() {
+async fn message_received_hours_after_expiry_is_one_dead_letter() {
     let world = world(json!({}), [Answer::Status(204)]).await;
     let body = message(&world, HOUR);
     send(&world, &body).await;
@@ -149,8 +152,9 @@ async fn a_message_received_again_hours_after_its_time_to_live_is_one_dead_lette
     assert_eq!(reasons(&world).await, [e("TimeToLiveExceeded")]);
 }
 
+/// A refused message received again hours after its deletion is one dead letter more.
 #[tokio::test]
-async fn a_refused_message_received_again_hours_after_its_deletion_is_one_dead_letter_more() {
+async fn refused_message_received_hours_later_adds_a_dead_letter() {
     let world = world(json!({}), [Answer::Status(400)]).await;
     let body = message(&world, DAY);
     send(&world, &body).await;
@@ -164,8 +168,9 @@ async fn a_refused_message_received_again_hours_after_its_deletion_is_one_dead_l
     assert_eq!(reasons(&world).await.len(), 2);
 }
 
+/// An attempt seen after the one that followed it is delivered again and leaves nothing.
 #[tokio::test]
-async fn an_attempt_seen_after_the_one_that_followed_it_is_delivered_again_and_leaves_nothing() {
+async fn attempt_seen_after_its_successor_delivers_and_leaves_nothing() {
     let world = world(json!({}), [Answer::Status(503), Answer::Status(204)]).await;
     let first = message(&world, DAY);
     send(&world, &first).await;
@@ -218,8 +223,9 @@ async fn last_one_hangs(settings: Value) -> World {
     world
 }
 
+/// A batch that times out on its last event again and again delivers the others once.
 #[tokio::test]
-async fn a_batch_that_times_out_on_its_last_event_again_and_again_delivers_the_others_once() {
+async fn batch_that_hangs_on_its_last_event_delivers_the_others_once() {
     let settings = json!({ "retryPolicy": { "maxDeliveryAttempts": 4, "schedule": ["PT10S"] } });
     let world = last_one_hangs(settings).await;
     for _ in 0..4 {
@@ -236,8 +242,9 @@ async fn a_batch_that_times_out_on_its_last_event_again_and_again_delivers_the_o
     );
 }
 
+/// An invocation that is killed at its last event again and again loses nothing.
 #[tokio::test]
-async fn an_invocation_that_is_killed_at_its_last_event_again_and_again_loses_nothing() {
+async fn invocation_killed_at_its_last_event_loses_nothing() {
     let world = last_one_hangs(json!({})).await;
     for seen in [10, 1, 1] {
         let is_at_the_last = async {
@@ -283,8 +290,9 @@ async fn publish_many(world: &World, ids: std::ops::Range<usize>) {
     }
 }
 
+/// Five thousand records in one invocation are each delivered, retried or given up.
 #[tokio::test]
-async fn five_thousand_records_in_one_invocation_are_each_delivered_retried_or_given_up() {
+async fn five_thousand_records_of_an_invocation_are_all_settled() {
     const RECORDS: usize = 5_000;
     let world = World::with_in_flight_max(4 * RECORDS);
     world.subscribe(json!({})).await;
@@ -338,7 +346,7 @@ async fn publish_newcomer(world: &World) {
 }
 
 #[tokio::test]
-async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then_arrives_once() {
+async fn events_past_the_in_flight_limit_wait_and_arrive_once() {
     let world = World::with_in_flight_max(20);
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
@@ -381,9 +389,9 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
     );
 }
 
+/// When all is throttled for half an hour, no event is lost or becomes two dead letters.
 #[tokio::test]
-async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters()
- {
+async fn throttling_for_half_an_hour_loses_and_doubles_no_event() {
     let throttled = FaultPlan::at(
         CallFault::Before(ErrorKind::Throttled { retry_after: None }),
         |_| true,

@@ -124,7 +124,7 @@ async fn bad_events_that_close_the_connection_delay_no_good_one() {
 }
 
 #[tokio::test]
-async fn one_burst_of_bad_events_delays_no_good_one() {
+async fn burst_of_bad_events_delays_no_good_event() {
     for answer in [Answer::ClosedFor(is_bad), Answer::By(status_500)] {
         let longest = longest_wait(answer, 1, GOOD_AROUND_ONE_BURST).await;
         assert_eq!(longest, Duration::ZERO);

@@ -104,8 +104,9 @@ async fn buried_events(world: &World) -> usize {
     events
 }
 
+/// A body that is not ours is kept byte for byte, and its neighbours are delivered.
 #[tokio::test]
-async fn a_body_that_is_not_ours_is_kept_byte_for_byte_and_its_neighbours_are_delivered() {
+async fn foreign_body_is_kept_byte_for_byte_and_neighbours_delivered() {
     let (delivery, letter) = ours().await;
     for body in foreign(&delivery, Some(letter)) {
         let world = world(Faults::none()).await;
@@ -124,8 +125,9 @@ async fn a_body_that_is_not_ours_is_kept_byte_for_byte_and_its_neighbours_are_de
     }
 }
 
+/// A body that is not ours among dead letters is kept byte for byte beside them.
 #[tokio::test]
-async fn a_body_that_is_not_ours_among_dead_letters_is_kept_byte_for_byte_beside_them() {
+async fn foreign_body_among_dead_letters_is_kept_byte_for_byte() {
     let (delivery, letter) = ours().await;
     for body in foreign(&letter, Some(delivery)) {
         let world = world(Faults::none()).await;
@@ -141,8 +143,9 @@ async fn a_body_that_is_not_ours_among_dead_letters_is_kept_byte_for_byte_beside
     }
 }
 
+/// A body that is not ours in the redrive queue is kept byte for byte beside what is.
 #[tokio::test]
-async fn a_body_that_is_not_ours_in_the_redrive_queue_is_kept_byte_for_byte_beside_what_is() {
+async fn foreign_body_in_the_redrive_queue_is_kept_byte_for_byte() {
     let (delivery, letter) = ours().await;
     for body in foreign(&letter, None)
         .into_iter()
@@ -182,8 +185,9 @@ fn log_records(topics: &[(&str, usize)]) -> Bytes {
     render_records(&records.collect::<Vec<_>>()).remove(0)
 }
 
+/// Records of the delivery log in the redrive queue are counted as lost and not kept.
 #[test]
-fn records_of_the_delivery_log_in_the_redrive_queue_are_counted_as_lost_and_not_kept() {
+fn log_records_in_the_redrive_queue_are_counted_as_lost() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -227,7 +231,7 @@ fn records_of_the_delivery_log_in_the_redrive_queue_are_counted_as_lost_and_not_
 }
 
 #[tokio::test]
-async fn records_of_the_delivery_log_among_dead_letters_are_kept_byte_for_byte() {
+async fn log_records_among_dead_letters_are_kept_byte_for_byte() {
     let world = world(Faults::none()).await;
     let body = log_records(&[("orders", 1)]);
     world.send(QueueName::DeadLetters, body.clone()).await;
@@ -236,7 +240,7 @@ async fn records_of_the_delivery_log_among_dead_letters_are_kept_byte_for_byte()
 }
 
 #[tokio::test]
-async fn what_a_newer_program_wrote_waits_for_it_in_every_queue() {
+async fn messages_of_a_newer_program_wait_for_it_in_every_queue() {
     let (delivery, letter) = ours().await;
     let queues = [
         QueueName::Deliveries,
@@ -301,8 +305,9 @@ async fn assert_kept(world: &World) {
     );
 }
 
+/// An event whose payload is gone is kept, and its neighbour is delivered.
 #[tokio::test]
-async fn an_event_whose_payload_is_gone_is_kept_and_its_neighbour_is_delivered() {
+async fn event_with_a_missing_payload_is_kept_and_its_neighbour_goes() {
     assert_kept(&world(Faults::none()).await).await;
 }
 
@@ -370,8 +375,9 @@ async fn a_dead_letter_shows_its_stored_event_as_it_was_accepted() {
     );
 }
 
+/// A dead letter whose payload is gone or altered is kept beside the others.
 #[tokio::test]
-async fn a_dead_letter_whose_payload_is_gone_or_altered_is_kept_beside_the_others() {
+async fn dead_letter_with_a_missing_or_altered_payload_is_kept() {
     for altered in ALTERED.map(Some).into_iter().chain([None]) {
         let world = world(Faults::none()).await;
         if let Some(altered) = altered {
@@ -388,8 +394,9 @@ async fn a_dead_letter_whose_payload_is_gone_or_altered_is_kept_beside_the_other
     }
 }
 
+/// A dead letter whose payload is forbidden waits, and is kept before it is lost.
 #[tokio::test]
-async fn a_dead_letter_whose_payload_is_forbidden_waits_and_is_kept_before_it_is_lost() {
+async fn dead_letter_with_a_forbidden_payload_waits_and_is_kept() {
     let denied = |effect: PortEffect<'_>| {
         (effect.key == KEY).then_some(CallFault::Before(ErrorKind::Denied))
     };

@@ -53,8 +53,7 @@ async fn each_event_is_sent_individually_by_default() {
 /// "If preferred size is 4 KB and a 10-KB event is pushed to Event Grid, the 10-KB event will still
 /// be delivered in its own batch rather than being dropped."
 #[tokio::test]
-async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own_batch_rather_than_dropped()
- {
+async fn event_of_10_kb_has_its_own_batch_at_4_kb_preferred_size() {
     let batching = json!({ "maxEventsPerBatch": 100, "preferredBatchSizeInKilobytes": 4 });
     check(batching.clone(), &[10 * 1024], &[&["0"]]).await;
     check(
@@ -68,14 +67,14 @@ async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own
 /// "Maximum number of events per batch … this number will never be exceeded; however fewer events
 /// may be delivered if no other events are available at the time of publish."
 #[tokio::test]
-async fn the_greatest_number_of_events_is_never_exceeded_and_fewer_are_delivered_without_waiting() {
+async fn batch_never_exceeds_its_greatest_number_and_never_waits() {
     let batching = json!({ "maxEventsPerBatch": 2 });
     check(batching, &[200, 200, 200], &[&["0", "1"], &["2"]]).await;
 }
 
 /// "It isn't mandatory to specify both the settings."
 #[tokio::test]
-async fn where_one_setting_is_specified_the_other_has_its_default() {
+async fn unspecified_batching_setting_has_its_default() {
     check(
         json!({ "preferredBatchSizeInKilobytes": 4 }),
         &[200, 200],

@@ -141,7 +141,7 @@ async fn edits_of_something_else_starve_nothing() {
 /// What goes back is planned again by the subscription as it is: it is held, given up, or sent with
 /// the new header.
 #[tokio::test]
-async fn what_goes_back_is_planned_by_the_change() {
+async fn returned_deliveries_are_planned_by_the_change() {
     let check = async |settings: Value, held: usize, given_up: u64, sent: usize| {
         let world = World::new();
         world.subscribe(before()).await;

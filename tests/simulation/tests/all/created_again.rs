@@ -75,7 +75,7 @@ async fn check_goes_on(world: &World) {
 }
 
 #[tokio::test]
-async fn what_is_queued_becomes_a_dead_letter() {
+async fn queued_event_of_a_former_subscription_is_a_dead_letter() {
     for is_topic in [false, true] {
         let world = World::new();
         world.subscribe(json!({})).await;
@@ -90,7 +90,7 @@ async fn what_is_queued_becomes_a_dead_letter() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_retry_becomes_a_dead_letter() {
+async fn retrying_event_of_a_former_subscription_is_a_dead_letter() {
     for schedule in ["PT1M", "PT1H"] {
         let world = World::new();
         world
@@ -109,7 +109,7 @@ async fn what_waits_for_its_retry_becomes_a_dead_letter() {
 }
 
 #[tokio::test]
-async fn what_is_held_becomes_a_dead_letter() {
+async fn held_event_of_a_former_subscription_is_a_dead_letter() {
     let world = World::new();
     world.subscribe(json!({})).await;
     let mut record = world.record().await;
@@ -151,8 +151,9 @@ async fn messages_of_both_in_one_invocation_are_told_apart() {
     assert_eq!(letters(&world).await, [deleted("old")]);
 }
 
+/// A worker that still knows the old subscription looks again before it judges.
 #[tokio::test]
-async fn a_worker_that_still_knows_the_old_one_looks_again_before_it_judges() {
+async fn worker_that_knows_the_old_subscription_looks_again_to_judge() {
     let world = World::remembering(&Faults::none(), HOUR);
     world.subscribe(json!({})).await;
     world.publish(&[event("first")], DAY).await;
@@ -177,8 +178,9 @@ async fn a_worker_that_still_knows_the_old_one_looks_again_before_it_judges() {
     );
 }
 
+/// A worker that knows a record of before identities looks again before it sends.
 #[tokio::test]
-async fn a_worker_that_knows_a_record_of_before_identities_looks_again_before_it_sends() {
+async fn worker_with_a_record_without_identities_looks_again() {
     let world = World::remembering(&Faults::none(), HOUR);
     world.subscribe(json!({})).await;
     let mut record = world.record().await;
@@ -206,7 +208,7 @@ async fn a_worker_that_knows_a_record_of_before_identities_looks_again_before_it
 }
 
 #[tokio::test]
-async fn what_an_older_program_accepted_is_judged_by_its_time() {
+async fn events_accepted_by_an_older_program_are_judged_by_time() {
     let world = World::new();
     world.subscribe(json!({})).await;
     let message = |world: &World, id: &str| {
@@ -233,7 +235,7 @@ async fn what_an_older_program_accepted_is_judged_by_its_time() {
 }
 
 #[tokio::test]
-async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
+async fn record_of_an_older_program_receives_events_with_an_identity() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.publish(&[event("a")], DAY).await;
@@ -294,8 +296,9 @@ async fn left_a_letter() -> World {
     world
 }
 
+/// A replay takes only what this creation accepted, unless former ones are asked for.
 #[tokio::test]
-async fn a_replay_takes_only_what_this_creation_accepted_unless_it_is_asked_for() {
+async fn replay_takes_letters_of_this_creation_unless_asked() {
     let world = left_a_letter().await;
     world.subscribe_again(other()).await;
     for (request, expected) in [
@@ -334,8 +337,9 @@ async fn a_replay_ends_with_the_subscription_that_asked_for_it() {
     );
 }
 
+/// Neither a replay nor a force ends by a record that is known from before.
 #[tokio::test]
-async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before() {
+async fn outdated_record_ends_neither_a_replay_nor_a_force() {
     let blind = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.key.starts_with(layout::TOPICS)
     });
@@ -368,7 +372,7 @@ async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before
 }
 
 #[tokio::test]
-async fn what_was_replayed_and_waits_does_not_reach_the_next_one() {
+async fn replayed_event_that_waits_does_not_reach_the_next_creation() {
     let world = left_a_letter().await;
     world.replay(json!({})).await;
     world.wake().await;
@@ -424,8 +428,9 @@ async fn a_force_of_the_old_one_forces_nothing_of_the_next_one() {
     assert_eq!(parked_and_forced(true).await, 1);
 }
 
+/// Notices of events that an earlier topic accepted do not reach those of the next one.
 #[tokio::test]
-async fn notices_of_what_an_earlier_topic_accepted_do_not_reach_the_next_one_s() {
+async fn notices_of_an_earlier_topic_do_not_reach_the_next_one() {
     for (is_topic, notices) in [(false, 1), (true, 0)] {
         let world = World::new();
         world.subscribe(json!({})).await;

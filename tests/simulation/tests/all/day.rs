@@ -31,8 +31,9 @@ fn minutes(times: &[Timestamp]) -> Vec<u64> {
         .collect()
 }
 
+/// Eleven attempts fit into a day, and in place of the twelfth there is a dead letter.
 #[tokio::test]
-async fn eleven_attempts_fit_into_a_day_and_the_twelfth_is_the_dead_letter() {
+async fn eleven_attempts_fit_into_a_day_and_then_a_dead_letter_comes() {
     let world = World::new();
     // Its dead letter would be sent again.
     let off = json!({ "recovery": { "enabled": false } });

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{DeliveryState, Kind, LogRecord, LogResult, gather_by_delivery};
+use posthaste_core::delivery_log::{
+    DeliveryState, LogRecord, LogResult, RecordKind, gather_by_delivery,
+};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::{ErrorKind, QueueName};
 use posthaste_services::delivery_log::RECORDS_TIME;
@@ -29,7 +31,7 @@ async fn refuse(world: &World, ids: &[&str]) {
     world.clock.advance(DELAY);
 }
 
-fn of_kind(records: Vec<LogRecord>, kind: Kind) -> Vec<LogRecord> {
+fn of_kind(records: Vec<LogRecord>, kind: RecordKind) -> Vec<LogRecord> {
     records
         .into_iter()
         .filter(|record| record.kind == kind)
@@ -51,7 +53,7 @@ async fn a_dead_letter_is_recorded_with_its_object() {
         (history.attempts().count(), history.payload.is_some()),
         (1, true)
     );
-    let letters = of_kind(records, Kind::DeadLettered);
+    let letters = of_kind(records, RecordKind::DeadLettered);
     let shown = |it: &LogRecord| {
         (
             it.event_id.clone(),
@@ -66,7 +68,7 @@ async fn a_dead_letter_is_recorded_with_its_object() {
 }
 
 #[tokio::test]
-async fn an_event_on_which_deliver_failed_is_recorded_with_its_payload() {
+async fn event_on_which_deliver_failed_is_recorded_with_its_payload() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.publish(&[event("a")], DAY).await;
@@ -78,7 +80,7 @@ async fn an_event_on_which_deliver_failed_is_recorded_with_its_payload() {
     let record = world.log_records().await.remove(0);
     assert_eq!(
         (record.kind, record.result),
-        (Kind::DeadLettered, LogResult::DeadLettered)
+        (RecordKind::DeadLettered, LogResult::DeadLettered)
     );
     assert_eq!(
         (record.reason.as_deref(), record.attempt),
@@ -115,7 +117,7 @@ async fn a_letter_that_is_given_up_is_recorded_as_dropped() {
         (history.state, history.dead_letter_object.as_ref()),
         (DeliveryState::Dropped, None)
     );
-    let reasons: Vec<_> = of_kind(records, Kind::Dropped)
+    let reasons: Vec<_> = of_kind(records, RecordKind::Dropped)
         .into_iter()
         .map(|record| record.reason)
         .collect();
@@ -138,7 +140,7 @@ async fn a_topic_without_a_log_has_no_record_of_its_dead_letters() {
 }
 
 #[tokio::test]
-async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
+async fn queue_that_refuses_records_never_repeats_a_dead_letter() {
     let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.port == "records"
     });
@@ -154,7 +156,10 @@ async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
         ),
         (0, 1)
     );
-    assert_eq!(of_kind(world.log_records().await, Kind::DeadLettered), []);
+    assert_eq!(
+        of_kind(world.log_records().await, RecordKind::DeadLettered),
+        []
+    );
 }
 
 #[tokio::test]
@@ -181,8 +186,9 @@ async fn a_queue_of_records_that_hangs_costs_an_object_two_seconds() {
     assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
 }
 
+/// A dead letter survives every fault, and each that is recorded is there.
 #[tokio::test]
-async fn no_fault_loses_a_dead_letter_and_each_that_is_recorded_is_there() {
+async fn dead_letter_survives_every_fault_and_its_record_is_true() {
     at_every_effect(async |plan, place| {
         let world = World::with(&Faults::in_queues(plan));
         world.subscribe(json!({})).await;
@@ -198,7 +204,7 @@ async fn no_fault_loses_a_dead_letter_and_each_that_is_recorded_is_there() {
             .map(|(key, _)| key)
             .collect();
         assert!(!objects.is_empty(), "{place}");
-        for record in of_kind(world.log_records().await, Kind::DeadLettered) {
+        for record in of_kind(world.log_records().await, RecordKind::DeadLettered) {
             assert!(
                 objects.contains(&record.dead_letter_object.expect("an object")),
                 "{place}"

@@ -109,8 +109,9 @@ fn giving_up_is_counted_once_for_each_event() {
     assert_eq!(dropped, [expected]);
 }
 
+/// A bucket that refuses shows as the age of the oldest letter, until that is written.
 #[test]
-fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_written() {
+fn refusing_bucket_shows_as_the_age_of_the_oldest_letter() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let shown = |name: &str| -> Vec<String> {
         let text = recorder.handle().render();
@@ -149,8 +150,9 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
     });
 }
 
+/// The object comes as long after the last attempt as the subscription says.
 #[tokio::test]
-async fn an_object_comes_as_long_after_the_last_attempt_as_the_subscription_says() {
+async fn letter_object_comes_after_the_delay_of_its_subscription() {
     for (delay, wait) in [("PT0S", 0), ("PT5M", 300), ("PT15M", 900)] {
         let world = World::new();
         world
@@ -169,8 +171,9 @@ async fn an_object_comes_as_long_after_the_last_attempt_as_the_subscription_says
     }
 }
 
+/// A subscription that keeps no dead letters has its events dropped, whatever the reason.
 #[tokio::test]
-async fn a_subscription_that_keeps_none_has_its_events_dropped_whatever_the_reason() {
+async fn subscription_without_dead_letters_drops_its_events() {
     for (status, after) in [(400, Duration::ZERO), (503, Duration::from_hours(2))] {
         let world = World::new();
         world
@@ -212,7 +215,7 @@ async fn a_message_that_cannot_be_read_is_kept_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_a_function_failed_on_is_shown_with_its_events() {
+async fn message_that_a_function_failed_on_is_shown_with_its_events() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.publish(&[event("a")], DAY).await;
@@ -233,7 +236,7 @@ async fn what_a_function_failed_on_is_shown_with_its_events() {
 }
 
 #[tokio::test]
-async fn what_there_is_no_time_for_comes_again() {
+async fn letters_without_time_to_be_written_come_again() {
     let world = World::new();
     world.subscribe(json!({})).await;
     refuse(&world, &["a", "b"]).await;

@@ -195,8 +195,9 @@ async fn at_high() -> Host {
     host
 }
 
+/// A message at High carries a reference, and its payload reaches the endpoint.
 #[tokio::test]
-async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpoint() {
+async fn message_at_high_carries_a_reference_and_its_payload_arrives() {
     let host = Box::pin(at_high()).await;
     let waiting = host.waiting().await;
     let references: Vec<_> = waiting.iter().filter_map(reference).collect();
@@ -222,7 +223,7 @@ async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpo
 }
 
 #[tokio::test]
-async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
+async fn retry_and_dead_letter_refer_to_the_same_payload() {
     let host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(503)]);
     host.world.deliver_all().await;
@@ -250,8 +251,9 @@ async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
     assert!(text.contains(r#""id":"high""#), "{text}");
 }
 
+/// Dehydration lasts until Normal, and then events lie in their messages again.
 #[tokio::test]
-async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
+async fn dehydration_lasts_until_normal() {
     let mut host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(200)]);
     let taken = host.world.receive(QueueName::Deliveries).await;
@@ -283,8 +285,9 @@ async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
     );
 }
 
+/// A stored payload is deleted when no message can refer to it any more.
 #[tokio::test]
-async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
+async fn stored_payload_is_deleted_when_unreferenced() {
     let host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(200)]);
     host.world.deliver_all().await;
@@ -300,8 +303,9 @@ async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
     assert_eq!(host.payloads().await, Vec::<String>::new());
 }
 
+/// A replay, which would bring payloads into messages, waits while they are dehydrated.
 #[tokio::test]
-async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
+async fn replay_waits_while_payloads_are_dehydrated() {
     let mut host = Box::pin(at_high()).await;
     host.world.endpoint.answer([Answer::Status(400)]);
     host.world.deliver_all().await;

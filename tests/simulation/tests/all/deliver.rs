@@ -35,7 +35,7 @@ async fn dead_letter(world: &World) -> DeadLetter {
 }
 
 #[tokio::test]
-async fn what_arrives_leaves_nothing_behind() {
+async fn delivered_event_leaves_nothing_behind() {
     let world = world(json!({})).await;
     world.publish(&events(3), DAY).await;
     assert_eq!(world.deliver().await.failures, []);
@@ -76,8 +76,9 @@ async fn a_busy_endpoint_is_tried_again_after_its_wait() {
     assert_eq!(requests.len(), 2);
 }
 
+/// A refused event is dead-lettered after the delay of its subscription.
 #[tokio::test]
-async fn a_refused_event_is_dead_lettered_after_the_delay_of_its_subscription() {
+async fn refused_event_is_dead_lettered_after_its_delay() {
     let world = world(json!({ "deadLetter": { "delay": "PT5M" } })).await;
     world.endpoint.answer([Answer::Status(404)]);
     world.publish(&events(1), DAY).await;
@@ -132,8 +133,9 @@ async fn messages_of_one_subscription_and_attempt_are_merged() {
     assert_eq!(sizes, [5, 2]);
 }
 
+/// A request that cannot end before the deadline goes back without an attempt.
 #[tokio::test]
-async fn what_cannot_end_before_the_deadline_goes_back_without_an_attempt() {
+async fn request_too_long_for_the_deadline_goes_back_unattempted() {
     let world = world(json!({})).await;
     world.publish(&events(1), DAY).await;
     world.deliver_within(Duration::from_secs(29)).await;
@@ -143,7 +145,7 @@ async fn what_cannot_end_before_the_deadline_goes_back_without_an_attempt() {
 }
 
 #[tokio::test]
-async fn a_wait_longer_than_the_queue_can_delay_is_parked_in_one_object() {
+async fn wait_longer_than_the_queue_delay_is_parked_in_one_object() {
     let world = world(json!({ "retryPolicy": { "schedule": ["PT1H"] } })).await;
     // A status that says nothing about the endpoint: its deliveries do not pause after it.
     world.endpoint.answer([Answer::Status(422)]);
@@ -257,8 +259,9 @@ async fn an_expired_event_is_dropped_where_the_subscription_says_so() {
     );
 }
 
+/// An attempt that outlasts the time to live counts if it succeeds.
 #[tokio::test]
-async fn an_attempt_that_outlasts_the_time_to_live_counts_if_it_succeeds() {
+async fn attempt_that_outlasts_the_time_to_live_counts_as_success() {
     let world = world(json!({})).await;
     world
         .endpoint
@@ -269,8 +272,9 @@ async fn an_attempt_that_outlasts_the_time_to_live_counts_if_it_succeeds() {
     assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
 }
 
+/// A foreign message goes to the dead letters byte for byte, and its neighbour is delivered.
 #[tokio::test]
-async fn a_foreign_message_goes_to_the_dead_letters_byte_for_byte_and_its_neighbour_is_delivered() {
+async fn foreign_message_goes_to_dead_letters_byte_for_byte() {
     let world = world(json!({})).await;
     let foreign = Bytes::from_static("{\"not\": \"ours\", ü".as_bytes());
     world.send(QueueName::Deliveries, foreign.clone()).await;
@@ -332,7 +336,7 @@ async fn a_stored_payload_is_sent_like_any_other() {
 }
 
 #[tokio::test]
-async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
+async fn event_with_a_missing_payload_is_kept_as_far_as_it_is_known() {
     let world = world(json!({})).await;
     world
         .publish_stored("payloads/20231114/gone", &event("stored"))
@@ -350,7 +354,7 @@ async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
 }
 
 #[tokio::test]
-async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() {
+async fn unreadable_payload_postpones_its_event_without_an_attempt() {
     let rule = |effect: PortEffect<'_>| {
         effect
             .key
@@ -391,9 +395,9 @@ async fn answers_milliseconds_apart_leave_one_message() {
     assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
 }
 
+/// An event with more attributes than headers can be is sent structured beside its neighbour.
 #[tokio::test]
-async fn an_event_with_more_attributes_than_headers_can_be_is_sent_structured_beside_its_neighbour()
-{
+async fn event_with_too_many_attributes_is_sent_structured() {
     let world = world(json!({ "contentMode": "binary" })).await;
     let many: String = (0..40_000)
         .map(|n| [",\"a", &n.to_string(), "\":1"].concat())

@@ -71,8 +71,9 @@ async fn attempts(world: &World) -> Vec<u16> {
     attempts
 }
 
+/// A payload that hangs is given up when its request could not end in time any more.
 #[tokio::test]
-async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_more() {
+async fn hanging_payload_is_given_up_when_its_request_could_not_end() {
     let hanging = hanging_at("payloads/");
     let world = World::with(&Faults::in_state(&hanging));
     world.subscribe(json!({})).await;
@@ -95,8 +96,9 @@ async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_mor
     assert_eq!(attempts(&world).await, [0]);
 }
 
+/// Requests whose payloads exceed the budget are made one after the other.
 #[tokio::test]
-async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other() {
+async fn requests_above_the_payload_budget_go_one_after_the_other() {
     let hanging = hanging_at("payloads/");
     let settings = DeliverSettings {
         payload_bytes_max: 10,
@@ -124,7 +126,7 @@ async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other(
 }
 
 #[tokio::test]
-async fn so_many_payloads_are_read_at_once() {
+async fn payload_reads_at_once_are_bounded() {
     let hanging = hanging_at("payloads/");
     let settings = DeliverSettings {
         payload_reads_max: 2,
@@ -146,7 +148,7 @@ async fn so_many_payloads_are_read_at_once() {
 }
 
 #[tokio::test]
-async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
+async fn hanging_queue_hands_messages_back_at_the_deadline() {
     let hanging = FaultPlan::at(CallFault::HangBefore, |effect| {
         effect.operation == PortOperation::Replace
     });
@@ -176,7 +178,7 @@ async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
+async fn hanging_topic_does_not_stop_other_deliveries() {
     let hanging = hanging_at("poison");
     let world = World::remembering(&Faults::in_state(&hanging), DAY);
     world.subscribe(json!({})).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::{
-    Kind, LogHour, LogRecord, RecordFilter, record_id, render_records,
+    LogHour, LogRecord, RecordFilter, RecordKind, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
@@ -25,7 +25,7 @@ fn record(n: u64) -> LogRecord {
     let key = format!("{n:08x}-0");
     let time = start() + Duration::from_secs(n);
     LogRecord {
-        record_id: record_id("message", 1, &key, 1, Kind::Attempt, time),
+        record_id: record_id("message", 1, &key, 1, RecordKind::Attempt, time),
         time,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
@@ -102,7 +102,7 @@ async fn check(world: &World, place: &str) {
 }
 
 #[tokio::test]
-async fn no_record_is_lost_whichever_effect_fails() {
+async fn log_record_survives_whichever_effect_fails() {
     for faults_of in [Faults::in_log, Faults::in_state] {
         at_every_effect(async |plan, place| {
             let world = World::with(&faults_of(plan));
@@ -150,7 +150,7 @@ async fn is_killed(number: u64, fault: CallFault) -> bool {
 }
 
 #[tokio::test]
-async fn no_record_is_lost_wherever_the_process_is_killed() {
+async fn log_record_survives_wherever_the_process_is_killed() {
     for fault in [CallFault::HangBefore, CallFault::HangAfter] {
         let mut number = 0;
         while Box::pin(is_killed(number, fault.clone())).await {

@@ -99,7 +99,7 @@ fn counted(metric: &str, work: impl AsyncFnOnce()) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn what_a_gone_endpoint_missed_arrives_by_a_replay() {
+async fn events_missed_by_a_gone_endpoint_arrive_by_a_replay() {
     let world = gone(&Faults::none()).await;
     let all = ids(100);
     for id in &all {
@@ -316,7 +316,7 @@ async fn event_that_is_missed_has_no_notice_of_its_own() {
 
 /// Events that were published before the subscription was disabled keep their reason.
 #[tokio::test]
-async fn what_waited_already_is_told_apart_from_what_is_missed() {
+async fn waiting_events_are_told_apart_from_missed_ones() {
     let world = World::new();
     topic(&world, &["billing"]).await;
     let endpoint = json!({ "url": "https://billing.example.com/" });

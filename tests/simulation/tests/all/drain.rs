@@ -173,8 +173,9 @@ async fn while_nothing_waits_nobody_writes_and_nobody_asks() {
     );
 }
 
+/// A process reports the time since it received something, at most every ten seconds.
 #[tokio::test]
-async fn a_process_tells_of_the_time_since_it_received_something_and_at_most_every_ten_seconds() {
+async fn process_reports_its_drain_at_most_every_ten_seconds() {
     let bucket = Bucket::new();
     let process = bucket.process("a");
     bucket.world.clock.advance(Duration::from_hours(1));
@@ -211,7 +212,7 @@ async fn a_rest_between_two_backlogs_is_not_time_that_was_worked() {
 }
 
 #[tokio::test]
-async fn what_the_processes_tell_adds_up_though_their_clocks_do_not_agree() {
+async fn drain_reports_add_up_though_clocks_disagree() {
     let bucket = Bucket::new();
     let clocks = [Timestamp::EPOCH, start() + Duration::from_hours(5)].map(ManualClock::new);
     for (clock, (instance, waited)) in clocks.iter().zip([("a", 7), ("b", 50)]) {
@@ -261,7 +262,7 @@ async fn an_ended_process_is_soon_ignored_and_later_removed() {
 }
 
 #[tokio::test]
-async fn a_report_that_cannot_be_understood_is_passed_over_unless_there_is_no_other() {
+async fn unreadable_report_is_passed_over_unless_it_is_the_only_one() {
     for text in ["", "{]", r#"{"v":4}"#] {
         let bucket = Bucket::new();
         bucket.write("other", text).await;
@@ -382,8 +383,9 @@ async fn publish(world: &World, count: usize) {
     }
 }
 
+/// A monitor that is started anew for every poll reads the same as one that runs on.
 #[tokio::test]
-async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_on_reads() {
+async fn restarted_monitor_reads_the_same_as_a_running_one() {
     let bucket = Bucket::new();
     publish(&bucket.world, 1000).await;
     let processes = ["a", "b"].map(|instance| bucket.process(instance));
@@ -414,8 +416,9 @@ async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_
     assert_eq!(read, [(Some(100), Some(100)); 8]);
 }
 
+/// Late receives of deliver slow producers though the monitor runs elsewhere.
 #[tokio::test]
-async fn what_deliver_receives_late_slows_producers_though_the_monitor_runs_elsewhere() {
+async fn late_receives_of_deliver_slow_producers_from_elsewhere() {
     let bucket = Bucket::new();
     let world = &bucket.world;
     world.subscribe(json!({})).await;
@@ -470,8 +473,9 @@ async fn topic_whose_backlog_is_gone_is_free_again() {
     assert_eq!(monitor(&bucket)().await.topics, []);
 }
 
+/// A message that comes back because it failed here does not read as a slow drain.
 #[tokio::test]
-async fn a_message_that_comes_back_because_it_failed_here_does_not_read_as_a_slow_drain() {
+async fn message_that_failed_and_comes_back_is_no_slow_drain() {
     let bucket = Bucket::new();
     let world = &bucket.world;
     world.subscribe(json!({})).await;
@@ -487,8 +491,9 @@ async fn a_message_that_comes_back_because_it_failed_here_does_not_read_as_a_slo
     assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
 }
 
+/// Missing reports mean that there is no backlog, as long as a process receives.
 #[tokio::test]
-async fn where_nobody_tells_there_is_no_backlog_as_long_as_somebody_receives() {
+async fn missing_reports_mean_no_backlog_while_a_process_receives() {
     let bucket = Bucket::new();
     publish(&bucket.world, 40).await;
     let process = bucket.process("a");

@@ -50,7 +50,7 @@ fn expired(letters: &[Letter], attempts: u64, outcome: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_expires_while_it_waits_for_its_lane_is_not_sent() {
+async fn event_that_expires_waiting_for_its_lane_is_not_sent() {
     let world = one_at_a_time(json!({})).await;
     for number in 0..4 {
         world
@@ -64,7 +64,7 @@ async fn what_expires_while_it_waits_for_its_lane_is_not_sent() {
 }
 
 #[tokio::test]
-async fn what_expires_at_the_moment_its_request_would_begin_is_not_sent() {
+async fn event_that_expires_as_its_request_would_begin_is_not_sent() {
     let world = one_at_a_time(json!({})).await;
     for number in 0..3 {
         world
@@ -77,7 +77,7 @@ async fn what_expires_at_the_moment_its_request_would_begin_is_not_sent() {
 }
 
 #[tokio::test]
-async fn of_a_batch_that_waits_only_what_has_expired_is_not_sent() {
+async fn only_expired_events_of_a_waiting_batch_are_not_sent() {
     let world = one_at_a_time(json!({ "batching": { "maxEventsPerBatch": 4 } })).await;
     let events = |ids: [&str; 2]| ids.map(event).to_vec();
     world.publish(&events(["a", "b"]), 60 * SECOND).await;
@@ -97,7 +97,7 @@ async fn of_a_batch_that_waits_only_what_has_expired_is_not_sent() {
 }
 
 #[tokio::test]
-async fn what_expires_while_it_waits_for_its_turn_is_not_sent() {
+async fn event_that_expires_waiting_for_its_turn_is_not_sent() {
     let world = World::new();
     let rate =
         json!({ "endpoint": { "url": "https://billing.example.com/", "maxRequestsPerSecond": 1 } });

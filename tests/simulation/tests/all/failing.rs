@@ -55,8 +55,9 @@ fn phase(world: &World) -> Option<(TargetPhase, u32)> {
         .map(|it| (it.phase, it.hold))
 }
 
+/// The first ten fail, the others are delayed, one asks a minute later, and all go through.
 #[tokio::test]
-async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_all_go_through() {
+async fn ten_failures_delay_the_others_until_a_probe_succeeds() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     assert_eq!(
@@ -109,8 +110,9 @@ async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_a
     assert!(world.is_at_rest().await);
 }
 
+/// A link that stays down is probed as Exchange does, and what waits is charged no attempt.
 #[tokio::test]
-async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to_what_waits() {
+async fn link_that_stays_down_is_probed_as_exchange_does() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     assert_eq!(world.endpoint.take().len(), 10);
@@ -153,8 +155,9 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
     );
 }
 
+/// An invocation all of whose requests fail is a streak from three on.
 #[tokio::test]
-async fn an_invocation_all_of_whose_requests_fail_is_a_streak_from_three_on() {
+async fn invocation_with_three_or_more_failures_alone_is_a_streak() {
     for (events, expected) in [(2, None), (3, Some((TargetPhase::Glitch, 1)))] {
         let world = failing(&Faults::none(), Answer::Status(503)).await;
         let events: Vec<_> = (0..events).map(|n| event(&n.to_string())).collect();
@@ -168,8 +171,9 @@ async fn an_invocation_all_of_whose_requests_fail_is_a_streak_from_three_on() {
     }
 }
 
+/// An event that expires while it is held and was never tried is a dead letter of Probation.
 #[tokio::test]
-async fn what_expires_while_it_is_held_and_was_never_tried_is_a_dead_letter_of_probation() {
+async fn held_event_that_expires_untried_is_a_probation_dead_letter() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     world.pass(4 * MINUTE).await;
@@ -186,7 +190,7 @@ async fn what_expires_while_it_is_held_and_was_never_tried_is_a_dead_letter_of_p
 }
 
 #[tokio::test]
-async fn what_expires_while_it_is_delayed_in_the_queue_does_so_in_time() {
+async fn event_delayed_in_the_queue_expires_in_time() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     world.publish(&[event("late")], 30 * SECOND).await;
@@ -201,8 +205,9 @@ async fn what_expires_while_it_is_delayed_in_the_queue_does_so_in_time() {
     );
 }
 
+/// Without the store of links everything goes out as if all were well.
 #[tokio::test]
-async fn without_the_store_of_links_everything_goes_out_as_if_all_were_well() {
+async fn missing_link_store_lets_every_delivery_out() {
     let state = FaultPlan::by(|effect| {
         effect
             .key
@@ -220,8 +225,9 @@ async fn without_the_store_of_links_everything_goes_out_as_if_all_were_well() {
     );
 }
 
+/// When a prober dies another one probes after its lease, and what it had comes back.
 #[tokio::test]
-async fn when_whoever_asks_dies_another_asks_after_its_lease_and_what_it_had_comes_back() {
+async fn dead_prober_is_replaced_after_its_lease() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
     world.endpoint.take();
@@ -255,8 +261,9 @@ async fn when_whoever_asks_dies_another_asks_after_its_lease_and_what_it_had_com
     );
 }
 
+/// A refused connection is told to the client once for each hold.
 #[tokio::test]
-async fn a_refused_connection_is_told_to_the_client_once_for_each_hold() {
+async fn refused_connection_drops_the_link_once_for_each_hold() {
     let world = failing(&Faults::none(), Answer::Failure(SendFailure::Socket)).await;
     publish(&world, 0..9).await;
     assert_eq!(world.endpoint.take_dropped(), []);

@@ -57,7 +57,7 @@ const LINK: &str = "https://billing.example.com:443";
 const BILLING: &str = "https://billing.example.com:443 orders.billing";
 
 #[tokio::test]
-async fn what_fails_decides_who_is_left_alone() {
+async fn failure_decides_which_target_is_left_alone() {
     let check =
         async |answer: Answer, link: Option<TargetPhase>, subscription: Option<TargetPhase>| {
             let world = neighbours(json!({})).await;
@@ -109,8 +109,9 @@ async fn what_fails_decides_who_is_left_alone() {
     .await;
 }
 
+/// A link that is down is probed once for all of its subscriptions, and returns for all.
 #[tokio::test]
-async fn a_link_that_is_down_is_asked_once_for_all_of_its_subscriptions_and_comes_back_for_all() {
+async fn down_link_is_probed_once_for_all_its_subscriptions() {
     let world = neighbours(json!({})).await;
     world
         .endpoint
@@ -141,8 +142,9 @@ async fn a_link_that_is_down_is_asked_once_for_all_of_its_subscriptions_and_come
     );
 }
 
+/// Events that fail where others succeed go alone and last and stop nobody.
 #[tokio::test]
-async fn events_that_fail_where_others_succeed_go_alone_and_last_and_stop_nobody() {
+async fn problem_events_go_alone_and_last_and_stop_nobody() {
     let policy = json!({ "schedule": ["PT10S"], "maxDeliveryAttempts": 6 });
     let world =
         neighbours(json!({ "retryPolicy": policy, "batching": { "maxEventsPerBatch": 10 } })).await;
@@ -189,8 +191,9 @@ async fn events_that_fail_where_others_succeed_go_alone_and_last_and_stop_nobody
     assert_eq!(shown, ["poison-1", "poison-2", "poison-3"].map(given_up));
 }
 
+/// An event that fails by itself does not keep a target that is well again from the others.
 #[tokio::test]
-async fn an_event_that_fails_by_itself_does_not_keep_what_is_well_again_from_the_others() {
+async fn problem_event_does_not_keep_a_healthy_target_from_others() {
     let world = neighbours(json!({})).await;
     world.endpoint.answer([Answer::Status(503)]);
     for id in ["poison-1", "poison-2", "poison-3"] {

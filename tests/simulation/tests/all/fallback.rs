@@ -60,8 +60,9 @@ fn sent(world: &World) -> (usize, usize) {
     (first, requests.len() - first)
 }
 
+/// While the first is down, everything goes to the second, and the first alone is probed.
 #[tokio::test]
-async fn while_the_first_is_down_everything_goes_to_the_second_and_the_first_alone_is_asked() {
+async fn fallback_gets_everything_while_the_first_is_down() {
     let world = first_is_down(WELL).await;
     // The first ten and three of them again; then all ten went to the second.
     assert_eq!((sent(&world), world.is_at_rest().await), ((13, 10), true));
@@ -88,8 +89,9 @@ async fn once_the_first_is_well_everything_goes_there_again() {
     assert_eq!((sent(&world), world.is_at_rest().await), ((5, 0), true));
 }
 
+/// While both are down events are held, and they go out when either is well.
 #[tokio::test]
-async fn while_both_are_down_it_is_held_and_goes_out_when_either_is_well() {
+async fn events_are_held_while_both_endpoints_are_down() {
     for (first, second) in [(WELL, REFUSED), (REFUSED, WELL)] {
         let world = first_is_down(REFUSED).await;
         world.pass(10 * MINUTE).await;

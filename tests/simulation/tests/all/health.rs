@@ -345,8 +345,9 @@ fn is_of_health(effect: PortEffect<'_>) -> bool {
     effect.key == HEALTH
 }
 
+/// Notices of health are neither lost nor new, whichever effect fails.
 #[tokio::test]
-async fn no_notice_of_health_is_lost_or_new_whichever_effect_fails() {
+async fn health_notices_are_neither_lost_nor_new_on_any_fault() {
     let expected = ["orders.billing.failing", "orders.billing.recovered"];
     assert_eq!(Box::pin(incident(&Faults::none())).await, expected);
     at_every_effect_of(is_of_health, async |plan, place| {

@@ -92,8 +92,9 @@ async fn minute(world: &World, published: &mut Vec<String>, events: usize) {
     world.clock.advance(MINUTE);
 }
 
+/// A worker that knows nothing yet probes with a waiting event and tells the others.
 #[tokio::test]
-async fn a_worker_that_knows_nothing_yet_asks_with_what_has_waited_and_tells_the_others() {
+async fn new_worker_probes_with_a_waiting_event_and_tells_the_others() {
     let world = World::new();
     world.subscribe(json!({})).await;
     retry(&world).await;
@@ -143,8 +144,9 @@ async fn a_second_endpoint_gets_what_was_held_while_both_were_down() {
     );
 }
 
+/// An outage costs a request now and then, and ends with everything delivered in order.
 #[tokio::test]
-async fn an_outage_costs_a_request_now_and_then_and_ends_with_everything_delivered_in_order() {
+async fn outage_costs_few_requests_and_ends_with_ordered_delivery() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world

@@ -93,8 +93,9 @@ async fn check_gone(world: &World) {
     assert_eq!(world.parked().await, Vec::<String>::new());
 }
 
+/// An answer after 45 seconds takes the event out of the retry queue.
 #[tokio::test]
-async fn an_answer_after_45_seconds_takes_the_event_out_of_the_retry_queue() {
+async fn late_answer_takes_the_event_out_of_the_retry_queue() {
     let world = world(json!(["PT1M"]), [Answer::Late(secs(45), 204)]).await;
     answer_late(&world, &[event("e")], DAY, secs(90)).await;
     assert_eq!(world.endpoint.take().len(), 1);
@@ -187,7 +188,7 @@ async fn every_event_of_a_batch_that_was_answered_late_is_spared() {
 }
 
 #[tokio::test]
-async fn what_goes_on_holds_no_place_in_its_link_s_lane() {
+async fn late_request_holds_no_place_in_the_lane_of_its_link() {
     let settings = DeliverSettings {
         requests_per_link_max: 1,
         ..DeliverSettings::default()
@@ -210,7 +211,7 @@ async fn what_goes_on_holds_no_place_in_its_link_s_lane() {
 }
 
 #[tokio::test]
-async fn who_stops_waits_for_no_late_answer() {
+async fn stopped_worker_waits_for_no_late_answer() {
     let world = world(json!(["PT1M"]), [Answer::Late(secs(45), 204)]).await;
     world.publish(&[event("e")], DAY).await;
     let script = async {
@@ -227,7 +228,7 @@ async fn who_stops_waits_for_no_late_answer() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_a_request_ends_with_its_timeout() {
+async fn request_ends_with_its_timeout_without_a_listener() {
     let world = world(
         json!(["PT1M"]),
         [Answer::Late(secs(45), 204), Answer::Status(204)],
@@ -243,7 +244,7 @@ async fn where_nobody_listens_a_request_ends_with_its_timeout() {
 
 /// What goes on is open: the next requests would come beside it.
 #[tokio::test]
-async fn endpoint_with_bounded_requests_is_not_heard_after_the_timeout() {
+async fn endpoint_with_bounded_requests_is_not_heard_late() {
     let world = World::new();
     let url = "https://billing.example.com/hooks";
     let bounded = json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } });

@@ -111,8 +111,9 @@ fn looked_up(calls: &RecordedCalls) -> [usize; 2] {
     [count(PortOperation::Get), count(PortOperation::List)]
 }
 
+/// A late success on the last attempt makes no dead letter and no notice.
 #[tokio::test]
-async fn a_late_success_on_the_last_attempt_makes_no_dead_letter_and_no_notice() {
+async fn late_success_of_the_last_attempt_prevents_a_dead_letter() {
     let world = world(&Faults::none(), json!({})).await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
@@ -154,7 +155,7 @@ async fn a_dead_letter_written_before_the_late_answer_stands() {
 }
 
 #[tokio::test]
-async fn of_many_dead_letters_those_that_were_answered_late_are_left_out() {
+async fn letters_answered_late_are_left_out_of_many() {
     let world = world(&Faults::none(), json!({})).await;
     while_listening(&world, async {
         world.publish(&[event("a")], DAY).await;
@@ -183,7 +184,7 @@ async fn of_many_dead_letters_those_that_were_answered_late_are_left_out() {
 }
 
 #[tokio::test]
-async fn of_one_dead_letter_the_events_that_arrived_late_are_left_out() {
+async fn events_that_arrived_late_are_left_out_of_a_letter() {
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let world = world(&Faults::none(), batching).await;
     while_listening(&world, async {
@@ -214,7 +215,7 @@ async fn of_one_dead_letter_the_events_that_arrived_late_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_of_a_delivery_that_never_timed_out_looks_for_nothing() {
+async fn letter_of_a_delivery_without_a_timeout_looks_for_no_notes() {
     let world = world(&Faults::none(), json!({})).await;
     world.endpoint.answer_at("billing", Answer::Status(400));
     world.publish(&[event("a")], DAY).await;
@@ -251,8 +252,9 @@ async fn while_notes_cannot_be_read_the_dead_letter_waits() {
     assert_eq!(buried(&world).await, ["refused"]);
 }
 
+/// An event on which a function failed after a timeout is looked for too.
 #[tokio::test]
-async fn what_a_function_failed_on_after_a_timeout_is_looked_for_too() {
+async fn event_a_function_failed_on_after_a_timeout_is_looked_for() {
     let world = world(
         &Faults::none(),
         json!({ "retryPolicy": { "schedule": ["PT10M"] } }),
@@ -277,8 +279,9 @@ async fn what_a_function_failed_on_after_a_timeout_is_looked_for_too() {
     assert_eq!(buried(&world).await, [""; 0]);
 }
 
+/// A dead letter near the end of its queue is written without a look for late answers.
 #[tokio::test]
-async fn near_the_end_of_its_queue_a_dead_letter_is_written_without_a_look() {
+async fn letter_near_the_end_of_its_queue_is_written_without_a_look() {
     let world = world(&Faults::in_state(&unreadable()), json!({})).await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;

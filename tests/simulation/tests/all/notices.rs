@@ -88,7 +88,7 @@ async fn a_dead_letter_is_told_of_once_its_object_is_there() {
 }
 
 #[tokio::test]
-async fn a_notice_that_cannot_be_delivered_is_a_dead_letter_and_nothing_more() {
+async fn undeliverable_notice_is_a_dead_letter_and_nothing_more() {
     for is_told_of_itself in [false, true] {
         let world = World::new();
         world.subscribe(json!({})).await;
@@ -120,8 +120,9 @@ async fn a_notice_that_cannot_be_delivered_is_a_dead_letter_and_nothing_more() {
     }
 }
 
+/// A dropped event is announced at once, with all that is known of it.
 #[tokio::test]
-async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
+async fn dropped_event_is_announced_at_once_with_its_data() {
     let world = refusing(
         &Faults::none(),
         json!({ "deadLetter": { "enabled": false } }),
@@ -164,8 +165,9 @@ async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
     assert_eq!(world.buried().await, []);
 }
 
+/// An event that the bucket refused for too long is announced when it is dropped.
 #[tokio::test]
-async fn what_the_bucket_refused_for_too_long_is_told_of_when_it_is_dropped() {
+async fn event_refused_by_the_bucket_is_announced_when_dropped() {
     let is_put = |effect: &PortEffect<'_>| effect.operation == PortOperation::Put;
     let bucket = FaultPlan::by(move |effect| {
         is_put(&effect).then_some(CallFault::Before(ErrorKind::Denied))
@@ -242,8 +244,9 @@ fn refuse_one(body: &str, _: Timestamp) -> u16 {
     }
 }
 
+/// Dropped events whose notices fail do not bring their neighbours back.
 #[tokio::test]
-async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() {
+async fn failed_notices_of_dropped_events_do_not_return_neighbours() {
     let left = std::sync::atomic::AtomicU32::new(3);
     let queues = FaultPlan::by(move |effect| {
         let is_notice = effect.port == "deliveries" && effect.operation == PortOperation::SendBatch;
@@ -266,8 +269,9 @@ async fn dropped_events_whose_notices_fail_do_not_bring_their_neighbours_back() 
     assert_eq!(world.buried().await, []);
 }
 
+/// A crash between the object and the notice makes a second object and a notice.
 #[tokio::test]
-async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_notice() {
+async fn crash_between_object_and_notice_repeats_the_object() {
     // Nothing reaches a queue after the object was written, once.
     let queues = FaultPlan::by(move |effect| {
         let is_first = |at: u64| effect.number < at;
@@ -312,8 +316,9 @@ async fn is_told(faults: &Faults, billing: Value) -> bool {
     notices.iter().any(|notice| notice["data"]["id"] == "a")
 }
 
+/// Every event that is given up is announced, whichever effect fails.
 #[tokio::test]
-async fn no_event_is_given_up_in_silence_whichever_effect_fails() {
+async fn given_up_event_is_always_announced_whichever_effect_fails() {
     for billing in [json!({}), json!({ "deadLetter": { "enabled": false } })] {
         for (part, faults_of) in Faults::PARTS {
             at_every_effect(async |plan, place| {

@@ -183,7 +183,7 @@ async fn event_that_fails_again_and_is_not_kept_has_its_letter() {
 
 /// A letter that others put there, or whose object an operator deleted, has nothing to resolve.
 #[tokio::test]
-async fn event_that_fails_after_its_object_was_deleted_has_its_new_letter() {
+async fn event_that_fails_after_its_object_was_deleted_has_a_letter() {
     let world = world(&Faults::none()).await;
     world.endpoint.answer([FAILS]);
     ask(&world, REPLAY, json!({})).await;
@@ -233,7 +233,7 @@ async fn fault_while_the_earlier_letter_is_resolved_leaves_one_letter() {
 
 /// The same where an event arrives, whose other delivery was given up.
 #[tokio::test]
-async fn fault_while_letters_of_an_event_that_arrived_are_resolved_leaves_none() {
+async fn fault_while_letters_of_an_arrived_event_resolve_leaves_none() {
     for operation in [PortOperation::List, PortOperation::Get, PortOperation::Put] {
         for fault in [CallFault::Before, CallFault::After] {
             let label = format!("{operation:?}");

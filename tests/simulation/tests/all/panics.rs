@@ -105,7 +105,7 @@ async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
 }
 
 #[tokio::test]
-async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
+async fn deliver_hands_back_a_message_that_panics_while_settled() {
     let world = world(Faults::in_queues(&at_first(PortOperation::Replace))).await;
     world.endpoint.answer([Answer::Status(400)]);
     publish(&world, &["a", "b", "c"]).await;
@@ -121,7 +121,7 @@ async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
 }
 
 #[tokio::test]
-async fn deliver_hands_back_the_message_that_panics_while_its_end_is_judged() {
+async fn deliver_hands_back_a_message_that_panics_while_judged() {
     let world = world(Faults::in_queues(&at_first(PortOperation::Replace))).await;
     for id in ["a", "b"] {
         world.publish(&[event(id)], Duration::from_secs(1)).await;
@@ -165,8 +165,9 @@ async fn buried_under(world: &World, prefix: &str) -> usize {
         .count()
 }
 
+/// deadletter hands back the message whose payload makes it panic.
 #[tokio::test]
-async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
+async fn deadletter_hands_back_a_message_with_a_panicking_payload() {
     let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     // The event expires before it is tried, so that deliver never reads its payload.
     world
@@ -181,8 +182,9 @@ async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
     assert_eq!(events.len(), 2);
 }
 
+/// A message that makes deadletter panic again and again is kept as it is.
 #[tokio::test]
-async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is() {
+async fn message_that_makes_deadletter_panic_again_is_kept_as_it_is() {
     let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     world
         .publish_stored("payloads/poison", &event("stored"))
@@ -202,8 +204,9 @@ async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is(
     assert!(key.starts_with("MALFORMED/") && object == body, "{key}");
 }
 
+/// The object that makes the bucket panic is handed back, and the others are written.
 #[tokio::test]
-async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes_the_others() {
+async fn deadletter_writes_other_objects_when_one_makes_it_panic() {
     let world = world(Faults::in_bucket(&at_key("ORDERS/"))).await;
     refuse(&world, &["a", "b"]).await;
     world
@@ -220,7 +223,7 @@ async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes
 }
 
 #[tokio::test]
-async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is() {
+async fn deadletter_hands_back_a_message_that_panics_while_kept() {
     let world = world(Faults::in_bucket(&at_first(PortOperation::Put))).await;
     for body in ["one", "other"] {
         world
@@ -239,7 +242,7 @@ async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is
 }
 
 #[tokio::test]
-async fn wake_leaves_the_object_that_makes_it_panic_and_releases_the_others() {
+async fn wake_leaves_an_object_that_panics_and_releases_the_others() {
     let gets = AtomicUsize::new(0);
     let plan = FaultPlan::by(move |effect: PortEffect<'_>| {
         let is_parked = effect.operation == PortOperation::Get && effect.key.starts_with("parked/");

@@ -170,8 +170,9 @@ async fn a_compressed_answer_is_not_taken_for_a_success() {
     assert!(is_done(&world).await);
 }
 
+/// A subscription that does not allow reports takes any success as one of the whole batch.
 #[tokio::test]
-async fn a_subscription_that_does_not_allow_it_takes_any_success_as_one() {
+async fn success_is_whole_without_partial_acknowledgement() {
     let world = world(json!({ "maxEventsPerBatch": 10 }), json!({})).await;
     world.endpoint.answer([report(&["e0"])]);
     world.publish(&[event("e0"), event("e1")], DAY).await;
@@ -179,8 +180,9 @@ async fn a_subscription_that_does_not_allow_it_takes_any_success_as_one() {
     assert!(is_done(&world).await);
 }
 
+/// An event that is never acknowledged is dead-lettered with the status that it got.
 #[tokio::test]
-async fn an_event_that_is_never_acknowledged_is_dead_lettered_with_the_status_it_got() {
+async fn unacknowledged_event_is_dead_lettered_with_its_status() {
     let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": true });
     let world = world(batching, json!({ "maxDeliveryAttempts": 1 })).await;
     world.endpoint.answer([report(&["e1"])]);

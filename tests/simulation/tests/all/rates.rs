@@ -86,7 +86,7 @@ async fn requests_go_out_at_the_rate_and_the_rest_waits_in_the_queue() {
 }
 
 #[tokio::test]
-async fn nobody_pays_for_a_rate_that_has_none() {
+async fn subscription_without_a_rate_costs_no_requests() {
     let world = World::new();
     world.subscribe(json!({})).await;
     publish(&world, 20).await;
@@ -94,8 +94,9 @@ async fn nobody_pays_for_a_rate_that_has_none() {
     assert_eq!((world.endpoint.take().len(), asked(&world)), (20, 0));
 }
 
+/// A single lease serves the requests of an invocation, each at its moment.
 #[tokio::test]
-async fn one_lease_serves_the_requests_of_an_invocation_each_at_its_moment() {
+async fn single_lease_serves_an_invocation_each_request_in_time() {
     let world = World::new();
     world.subscribe(limited(100.0)).await;
     let start = world.clock.now();
@@ -109,7 +110,7 @@ async fn one_lease_serves_the_requests_of_an_invocation_each_at_its_moment() {
 }
 
 #[tokio::test]
-async fn what_another_worker_has_taken_is_not_to_be_had() {
+async fn rate_taken_by_another_worker_is_not_available() {
     let world = World::new();
     world.subscribe(limited(10.0)).await;
     let start = world.clock.now();

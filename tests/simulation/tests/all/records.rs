@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Origin};
+use posthaste_core::delivery_log::{AttemptOrigin, LogRecord, LogResult, RecordKind};
 use posthaste_core::model::Timestamp;
 use posthaste_deliver::{DeliverSettings, RecordsSettings};
 use posthaste_ports::ErrorKind;
@@ -37,8 +37,14 @@ async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
         )
     };
     let expected = [
-        (1, Origin::First, LogResult::Retry, Some(503), true),
-        (2, Origin::Retry, LogResult::Delivered, Some(200), false),
+        (1, AttemptOrigin::First, LogResult::Retry, Some(503), true),
+        (
+            2,
+            AttemptOrigin::Retry,
+            LogResult::Delivered,
+            Some(200),
+            false,
+        ),
     ];
     assert_eq!(records.iter().map(shown).collect::<Vec<_>>(), expected);
     assert_eq!(records[0].webhook_id, records[1].webhook_id);
@@ -102,20 +108,21 @@ async fn check(plan: &FaultPlan, settings: RecordsSettings) {
     assert!(
         after
             .iter()
-            .any(|it| it.event_id.as_deref() == Some("after") && it.kind == Kind::Attempt)
+            .any(|it| it.event_id.as_deref() == Some("after") && it.kind == RecordKind::Attempt)
     );
 }
 
 #[tokio::test]
-async fn a_queue_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
+async fn queue_that_refuses_records_for_an_hour_repeats_no_webhook() {
     let refuses = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {
         effect.port == "records"
     });
     check(&refuses, RecordsSettings::AWS).await;
 }
 
+/// A transaction that refuses records for an hour sends no webhook twice.
 #[tokio::test]
-async fn a_transaction_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
+async fn transaction_without_records_for_an_hour_repeats_no_webhook() {
     // Each invocation has one message: its first transaction has the records, and its second has
     // none.
     let is_odd = std::sync::atomic::AtomicBool::new(false);

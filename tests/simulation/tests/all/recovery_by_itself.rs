@@ -134,7 +134,7 @@ async fn unresolved(world: &World) -> BTreeMap<String, Value> {
 }
 
 #[tokio::test]
-async fn what_an_outage_gave_up_arrives_under_one_id() {
+async fn events_given_up_in_an_outage_arrive_under_one_id() {
     let world = world(json!({})).await;
     let began = world.clock.now();
     let ids = ids("", 30);
@@ -291,7 +291,7 @@ async fn backlog_of_an_outage_that_expires_after_it_is_recovered() {
 }
 
 #[tokio::test]
-async fn nothing_is_recovered_that_no_outage_explains() {
+async fn letters_without_an_outage_are_not_recovered() {
     let world = world(json!({})).await;
     world.endpoint.answer([Answer::Status(400)]);
     world.publish(&[event("refused")], DAY).await;

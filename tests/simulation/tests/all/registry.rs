@@ -32,7 +32,7 @@ fn asked(world: &World) -> usize {
 }
 
 #[tokio::test]
-async fn a_topic_is_asked_for_once_in_an_interval_and_not_once_an_event() {
+async fn topic_is_read_once_an_interval_and_not_once_an_event() {
     let world = World::remembering(&Faults::none(), MAX_AGE);
     world.subscribe(json!({})).await;
     for interval in 1..=3 {
@@ -43,8 +43,9 @@ async fn a_topic_is_asked_for_once_in_an_interval_and_not_once_an_event() {
     }
 }
 
+/// A subscription made a moment ago is not taken for a deleted one.
 #[tokio::test]
-async fn a_subscription_made_a_moment_ago_is_not_taken_for_a_deleted_one() {
+async fn new_subscription_is_not_taken_for_a_deleted_one() {
     let world = World::remembering(&Faults::none(), MAX_AGE);
     world.unsubscribe().await;
     publish(&world, 1).await;
@@ -64,8 +65,9 @@ async fn a_subscription_made_a_moment_ago_is_not_taken_for_a_deleted_one() {
     );
 }
 
+/// A subscription made active a moment ago is not taken for a gone one.
 #[tokio::test]
-async fn a_subscription_made_active_a_moment_ago_is_not_taken_for_a_gone_one() {
+async fn reactivated_subscription_is_not_taken_for_a_gone_one() {
     let world = World::remembering(&Faults::none(), MAX_AGE);
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::Status(410)]);
@@ -99,7 +101,7 @@ async fn a_subscription_made_active_a_moment_ago_is_not_taken_for_a_gone_one() {
 }
 
 #[tokio::test]
-async fn whether_a_subscription_was_deleted_is_asked_once_and_not_once_an_event() {
+async fn deleted_subscription_is_looked_up_once_not_once_an_event() {
     let world = World::remembering(&Faults::none(), MAX_AGE);
     world.subscribe(json!({})).await;
     publish(&world, 40).await;
@@ -164,8 +166,9 @@ async fn a_broken_record_does_not_stop_what_was_known_before() {
     }
 }
 
+/// A broken record that was never known keeps its events waiting until it is mended.
 #[tokio::test]
-async fn a_broken_record_that_nobody_knew_before_keeps_its_events_waiting_until_it_is_mended() {
+async fn unknown_broken_record_keeps_events_waiting_until_mended() {
     let good = good_record().await;
     for record in broken(&good) {
         let world = World::remembering(&Faults::none(), MAX_AGE);

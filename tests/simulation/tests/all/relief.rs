@@ -256,7 +256,7 @@ fn record(url: &str) -> Bytes {
 }
 
 #[tokio::test]
-async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_on() {
+async fn caches_give_memory_back_under_pressure_and_work_goes_on() {
     let mut process = Process::new().await;
     process.publish("delivered").await;
     process.deliver(process.receive().await).await;
@@ -292,8 +292,9 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     assert_eq!((process.client.idle_connections(), process.reads()), (1, 0));
 }
 
+/// Caches are trimmed again every thirty seconds while the pressure lasts, and not after.
 #[tokio::test]
-async fn while_it_lasts_caches_are_trimmed_again_every_thirty_seconds_and_not_after() {
+async fn caches_are_trimmed_every_thirty_seconds_under_pressure() {
     let mut process = Process::new().await;
     let mut trimmed_at = Vec::new();
     let began = process.clock.monotonic();

@@ -89,8 +89,9 @@ fn received(world: &World) -> Vec<String> {
     ids
 }
 
+/// A receiver gets the event as it was, with a header that says that it is replayed.
 #[tokio::test]
-async fn a_receiver_gets_the_event_as_it_was_with_a_header_that_says_so() {
+async fn replayed_event_is_unchanged_with_a_header_that_says_so() {
     let world = world(&["a"], &Faults::none()).await;
     let before = world.buried().await;
     let id = world.replay(json!({})).await;
@@ -113,8 +114,9 @@ async fn a_receiver_gets_the_event_as_it_was_with_a_header_that_says_so() {
     );
 }
 
+/// A replayed event that fails again is a new dead letter and no part of the replay.
 #[tokio::test]
-async fn a_replayed_event_that_fails_again_is_a_new_dead_letter_and_no_part_of_the_replay() {
+async fn replayed_event_that_fails_again_is_a_new_dead_letter() {
     let world = world(&["a"], &Faults::none()).await;
     let id = world.replay(json!({})).await;
     for _ in 0..3 {
@@ -161,8 +163,9 @@ async fn only_what_was_asked_for_is_replayed() {
     check(json!({ "types": ["order.refunded"] }), &[]).await;
 }
 
+/// Events fall due at the rate, and the next minute continues where this one ended.
 #[tokio::test]
-async fn events_fall_due_at_the_rate_and_the_next_minute_goes_on_where_this_one_ended() {
+async fn replayed_events_fall_due_at_the_rate_minute_after_minute() {
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
     let world = world(
         &ids.iter().map(String::as_str).collect::<Vec<_>>(),
@@ -199,7 +202,7 @@ async fn events_fall_due_at_the_rate_and_the_next_minute_goes_on_where_this_one_
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_again_is_counted_and_holds_up_nothing() {
+async fn unsendable_letters_are_counted_and_hold_up_nothing() {
     let world = world(&["a"], &Faults::none()).await;
     let put = async |name: &str, text: &'static str| {
         let key = format!("ORDERS/BILLING/2023/11/14/22/{name}.json");
@@ -312,7 +315,7 @@ async fn a_subscription_that_is_gone_ends_its_replay() {
 }
 
 #[tokio::test]
-async fn the_replay_of_a_subscription_that_is_not_active_waits_until_it_is() {
+async fn replay_of_an_inactive_subscription_waits_until_it_is_active() {
     let world = world(&["a"], &Faults::none()).await;
     let id = world.replay(json!({})).await;
     for state in ["Disabled", "Failed", "Paused", "Pending"] {
@@ -394,8 +397,9 @@ async fn an_object_that_is_never_read_is_given_up_in_the_end() {
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [0, 0, 1]));
 }
 
+/// A replay sends later what the queue did not take, and passes over nothing.
 #[tokio::test]
-async fn what_the_queue_did_not_take_is_sent_later_and_nothing_is_passed_over() {
+async fn replay_sends_later_what_the_queue_refused() {
     let queues = failing(PortOperation::SendBatch, "", 1);
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
     let world = world(

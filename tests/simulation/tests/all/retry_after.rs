@@ -89,8 +89,9 @@ fn written(world: &World) -> usize {
         .count()
 }
 
+/// An event waits as long as its endpoint asks, whatever its schedule.
 #[tokio::test]
-async fn an_event_waits_as_long_as_its_endpoint_asks_whatever_its_schedule() {
+async fn event_waits_as_long_as_its_endpoint_asks() {
     for status in [429, 503] {
         let world = world(&Faults::none(), [asks(status, "60"), Answer::Status(204)]).await;
         publish(&world, &["a"]).await;
@@ -100,8 +101,9 @@ async fn an_event_waits_as_long_as_its_endpoint_asks_whatever_its_schedule() {
     }
 }
 
+/// An event waits for twelve hours at most, and its subscription for a quarter of one.
 #[tokio::test]
-async fn an_event_waits_for_twelve_hours_at_most_and_its_subscription_for_a_quarter_of_one() {
+async fn event_waits_twelve_hours_at_most_a_subscription_a_quarter() {
     let world = world(&Faults::none(), [asks(503, "86400"), Answer::Status(204)]).await;
     publish(&world, &["a"]).await;
     world.deliver().await;
@@ -121,7 +123,7 @@ async fn an_event_waits_for_twelve_hours_at_most_and_its_subscription_for_a_quar
 }
 
 #[tokio::test]
-async fn the_others_of_a_subscription_wait_and_one_asks_after_the_pause() {
+async fn others_of_a_subscription_wait_and_one_probes_after_the_pause() {
     let world = world(
         &Faults::none(),
         [asks(429, "60"), Answer::Late(secs(1), 204)],
@@ -159,7 +161,7 @@ fn asks_later(wait: &'static str) -> Answer {
 }
 
 #[tokio::test]
-async fn of_many_that_were_under_way_the_latest_end_wins() {
+async fn latest_end_wins_among_requests_under_way() {
     let answers = ["60", "60", "90", "30", "60"].map(asks_later);
     let world = world(
         &Faults::none(),
@@ -178,7 +180,7 @@ async fn of_many_that_were_under_way_the_latest_end_wins() {
 }
 
 #[tokio::test]
-async fn a_success_of_a_request_that_was_under_way_does_not_end_a_pause() {
+async fn success_of_a_request_under_way_does_not_end_a_pause() {
     let world = world(
         &Faults::none(),
         [
@@ -246,8 +248,9 @@ async fn a_brief_pause_stays_in_its_worker_and_is_not_written() {
     assert!(rest.iter().all(|(_, at)| *at >= 5), "{rest:?}");
 }
 
+/// Another worker keeps a pause of ten seconds that it was not asked for.
 #[tokio::test]
-async fn another_worker_keeps_a_pause_of_ten_seconds_that_it_was_not_asked_for() {
+async fn another_worker_keeps_a_pause_that_it_was_not_asked_for() {
     let answers = [Answer::Status(500), asks(503, "10"), Answer::Status(204)];
     let world = world(&Faults::none(), answers).await;
     publish(&world, &["retried"]).await;
@@ -285,7 +288,7 @@ async fn force_ends_a_pause() {
 }
 
 #[tokio::test]
-async fn what_waits_for_the_end_of_a_pause_expires_meanwhile() {
+async fn event_that_waits_for_the_end_of_a_pause_expires_meanwhile() {
     let world = world(&Faults::none(), [asks(503, "600"), Answer::Status(204)]).await;
     publish(&world, &["a"]).await;
     world.deliver().await;
@@ -312,7 +315,7 @@ fn unwritable() -> FaultPlan {
 }
 
 #[tokio::test]
-async fn a_pause_that_cannot_be_written_is_kept_for_ten_seconds_at_a_time() {
+async fn unwritable_pause_is_kept_for_ten_seconds_at_a_time() {
     let world = world(&Faults::in_state(&unwritable()), [asks(429, "60")]).await;
     publish(&world, &["a"]).await;
     world.deliver().await;

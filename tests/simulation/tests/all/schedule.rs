@@ -97,7 +97,7 @@ const EXPIRED: &str = "TimeToLiveExceeded";
 /// hours, 6 hours, every 12 hours up to 24 hours". The twelfth attempt would fall due at 125,200 s,
 /// after the day; five minutes later the event is in the bucket.
 #[tokio::test]
-async fn eleven_attempts_fit_into_24_hours_and_the_twelfth_falls_due_after_the_time_to_live() {
+async fn eleven_attempts_fit_into_24_hours_and_the_twelfth_expires() {
     let attempts = [
         0, 10, 40, 100, 400, 1000, 2800, 6400, 17_200, 38_800, 82_000,
     ];
@@ -134,7 +134,7 @@ async fn six_attempts_are_made_within_a_time_to_live_of_30_minutes() {
 /// The document: "an event is dropped when one of the limits of the retry policy is reached". The
 /// attempts end first here.
 #[tokio::test]
-async fn the_greatest_number_of_attempts_ends_an_event_before_its_time_to_live() {
+async fn greatest_number_of_attempts_ends_an_event_before_expiry() {
     let settings = json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } });
     check(
         settings,

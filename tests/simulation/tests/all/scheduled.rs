@@ -451,7 +451,7 @@ async fn times_that_nothing_can_be_scheduled_for_are_refused_whole() {
 /// Whatever publish could not do: a request that is answered 200 is delivered, and one that is
 /// not and comes again by its idempotency key is delivered once.
 #[tokio::test]
-async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
+async fn scheduled_event_is_durable_before_the_200_on_any_fault() {
     let effects = {
         let world = world().await;
         let plan = FaultPlan::none();
@@ -499,7 +499,7 @@ async fn scheduled_event_is_durable_before_the_200_whichever_effect_fails() {
 
 /// Whatever wake and deliver cannot do: what was taken back is never sent, and the rest is.
 #[tokio::test]
-async fn nothing_is_lost_or_sent_too_early_whichever_effect_of_the_state_fails() {
+async fn scheduled_event_is_not_lost_or_early_whichever_effect_fails() {
     let run = async |plan: &FaultPlan| {
         plan.switch(false);
         let world = world_over(&Faults::in_state(plan), json!({}), json!({})).await;

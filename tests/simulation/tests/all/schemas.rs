@@ -87,8 +87,9 @@ async fn custom_events_share_a_request_where_batches_were_asked_for() {
     assert_eq!(request.body, format!("[{EVENT},{{}}]"));
 }
 
+/// A custom event's dead letter is in Event Grid's envelope, also after retries.
 #[tokio::test]
-async fn a_custom_event_s_dead_letter_is_in_event_grid_s_envelope_also_after_retries() {
+async fn custom_dead_letter_has_the_event_grid_envelope() {
     let world = world(json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } })).await;
     world
         .endpoint

@@ -45,8 +45,9 @@ async fn requests(world: &World, minutes: u64) -> Vec<u64> {
     begun
 }
 
+/// Events that wait, wait no longer than their schedule allows.
 #[tokio::test]
-async fn what_waits_waits_no_longer_than_its_schedule_allows() {
+async fn clock_set_back_delays_events_no_longer_than_the_schedule() {
     for jump in [6 * HOUR, 30 * DAY] {
         let world = waiting().await;
         world.clock.set_back(jump);
@@ -87,7 +88,7 @@ async fn a_process_that_starts_after_that_sees_it_by_what_wake_noted() {
 }
 
 #[tokio::test]
-async fn what_is_held_for_an_endpoint_that_is_down_is_asked_for_by_the_next_look() {
+async fn held_events_of_a_down_endpoint_are_probed_by_the_next_look() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::Status(500)]);
@@ -106,8 +107,9 @@ async fn what_is_held_for_an_endpoint_that_is_down_is_asked_for_by_the_next_look
     );
 }
 
+/// An event in line for a rate is not behind those of the clock before it was set back.
 #[tokio::test]
-async fn what_stands_in_line_for_a_rate_is_not_behind_those_of_the_old_clock() {
+async fn event_in_line_for_a_rate_is_not_behind_the_old_clock() {
     let world = World::new();
     // One request a minute.
     let endpoint =

@@ -108,7 +108,7 @@ async fn a_slow_endpoint_holds_its_share_and_keeps_nobody() {
 }
 
 #[tokio::test]
-async fn a_slow_endpoint_s_long_row_does_not_keep_others_from_beginning() {
+async fn long_row_of_a_slow_endpoint_does_not_keep_others_waiting() {
     let world = world(DeliverSettings::default()).await;
     publish(&world, 5, 250).await;
     let script = async {

@@ -127,7 +127,7 @@ async fn slow_endpoint_slows_its_own_topic_alone() {
 }
 
 #[tokio::test]
-async fn one_slow_endpoint_of_a_hundred_slows_nobody() {
+async fn slow_endpoint_among_a_hundred_slows_no_other() {
     let world = flooded(99).await;
     let state = polled(&world, PressureProfile::Scaled, 32).await;
     assert_eq!(

@@ -90,8 +90,9 @@ fn bad(events: &[usize], attempts: u64) -> Vec<(String, u64)> {
         .collect()
 }
 
+/// A batch refused twice for one event loses only that one, by its own rule.
 #[tokio::test]
-async fn a_batch_refused_twice_for_one_event_loses_only_that_one_by_its_own_rule() {
+async fn batch_refused_twice_for_one_event_loses_only_that_event() {
     let check = async |answer: Answer| {
         let world = world(answer.clone(), 4).await;
         publish(&world, 10, &[3]).await;
@@ -148,7 +149,7 @@ async fn refusals_that_are_not_in_a_row_split_nothing() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_eight_single_events_alike_refuses_the_batch() {
+async fn endpoint_that_refuses_eight_single_events_refuses_the_batch() {
     let world = world(Answer::Status(422), 2).await;
     publish(&world, 128, &[]).await;
     assert_eq!(sizes(&world), [128]);
@@ -162,8 +163,9 @@ async fn an_endpoint_that_refuses_eight_single_events_alike_refuses_the_batch() 
     );
 }
 
+/// An endpoint that refuses everything for good is asked for eight events of a batch.
 #[tokio::test]
-async fn an_endpoint_that_refuses_everything_for_good_is_asked_for_eight_events_of_a_batch() {
+async fn endpoint_that_refuses_everything_gets_eight_of_a_batch() {
     let world = world(Answer::Status(400), 4).await;
     publish(&world, 128, &[]).await;
     assert_eq!(
@@ -202,7 +204,7 @@ async fn an_endpoint_that_is_slow_to_refuse_costs_no_neighbour_either() {
 }
 
 #[tokio::test]
-async fn the_splitting_goes_on_where_the_endpoint_takes_any_of_the_events() {
+async fn splitting_goes_on_while_the_endpoint_takes_some_events() {
     let world = world(Answer::By(refuses::<400>), 4).await;
     // The third and the fourth go through, so that the ten bad ones that come later do not stop it.
     let ten: Vec<_> = [0, 1].into_iter().chain(4..14).collect();
@@ -213,7 +215,7 @@ async fn the_splitting_goes_on_where_the_endpoint_takes_any_of_the_events() {
 }
 
 #[tokio::test]
-async fn events_that_came_round_a_loop_are_refused_without_their_neighbours() {
+async fn looped_events_are_refused_without_their_neighbours() {
     let world = world(Answer::By(refuses::<400>), 4).await;
     let looped: Vec<_> = (0..8).map(|n| event(&format!("bad-{n}"))).collect();
     let delivery = parse_delivery(&world.message(&looped, DAY).body).expect("a delivery");

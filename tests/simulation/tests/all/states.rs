@@ -46,7 +46,7 @@ async fn go_on(world: &World, minutes: u32) {
 }
 
 #[tokio::test]
-async fn a_long_pause_costs_the_queue_nothing_and_ends_within_a_minute() {
+async fn long_pause_costs_the_queue_nothing_and_ends_in_a_minute() {
     let world = with(StatusState::Paused, 24 * HOUR).await;
     assert_eq!(
         (
@@ -74,8 +74,9 @@ async fn a_long_pause_costs_the_queue_nothing_and_ends_within_a_minute() {
     );
 }
 
+/// Events for a pending or paused subscription wait untried, and go out when it is active.
 #[tokio::test]
-async fn events_for_a_pending_or_paused_one_wait_without_an_attempt_and_go_out_when_it_is_active() {
+async fn events_of_a_pending_or_paused_subscription_wait_untried() {
     for state in [StatusState::Pending, StatusState::Paused] {
         let world = with(state, HOUR).await;
         go_on(&world, 30).await;
@@ -120,8 +121,9 @@ async fn events_that_wait_for_a_disabled_one_are_dead_letters() {
     assert_eq!(world.endpoint.take().len(), 0);
 }
 
+/// An endpoint that is gone is disabled with its reason, and enabled by hand.
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_disabled_with_its_reason_and_enabled_by_hand() {
+async fn gone_endpoint_is_disabled_with_its_reason_and_reenabled() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world
@@ -157,8 +159,9 @@ async fn an_endpoint_that_is_gone_is_disabled_with_its_reason_and_enabled_by_han
     assert_eq!(world.endpoint.take().len(), 1);
 }
 
+/// A handshake whose time is over holds events as a failed one does, and passes new ones by.
 #[tokio::test]
-async fn a_handshake_whose_time_is_over_holds_events_as_a_failed_one_does_and_lets_new_ones_pass() {
+async fn expired_handshake_holds_events_and_takes_no_new_ones() {
     let world = World::new();
     world.subscribe(json!({})).await;
     let until: Timestamp = world.clock.now() + Duration::from_mins(10);

@@ -21,8 +21,9 @@ async fn given_up(world: &World) -> (DeadLetterReason, u16) {
     (letter.reason, letter.delivery.attempts)
 }
 
+/// Events that wait when their subscription's time is over are dead letters.
 #[tokio::test]
-async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letters() {
+async fn events_of_an_ended_subscription_are_dead_letters() {
     let world = World::new();
     let ends_at = (world.clock.now() + MINUTE).to_string();
     world
@@ -77,7 +78,7 @@ async fn arrives_within(world: &World, minutes: usize) -> bool {
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() {
+async fn idle_subscription_stays_while_an_event_waits_for_its_retry() {
     for wait in ["PT12M", "PT1H"] {
         let world = refused_once(wait).await;
         assert_eq!(world.endpoint.take().len(), 1);
@@ -98,8 +99,9 @@ async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() 
     }
 }
 
+/// A subscription whose retry was due while nothing ran is there when it is attempted.
 #[tokio::test]
-async fn a_subscription_whose_retry_was_due_while_nothing_ran_is_there_when_it_is_attempted() {
+async fn retry_due_while_nothing_ran_keeps_its_subscription() {
     // One waits in the queue, the other in the object store.
     for wait in ["PT12M", "PT1H"] {
         let world = refused_once(wait).await;
@@ -113,7 +115,7 @@ async fn a_subscription_whose_retry_was_due_while_nothing_ran_is_there_when_it_i
 }
 
 #[tokio::test]
-async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
+async fn recreated_subscription_stays_while_events_reach_it() {
     let world = World::new();
     subscribe_idle(&world, json!({ "retryPolicy": { "schedule": ["PT12M"] } })).await;
     world
@@ -137,8 +139,9 @@ async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
     assert_eq!(world.record().await.settings.subscriptions.len(), 1);
 }
 
+/// Events given up for an idle subscription keep the delay of its dead letters.
 #[tokio::test]
-async fn what_ends_for_a_subscription_that_is_idle_keeps_the_delay_of_its_dead_letters() {
+async fn event_given_up_for_an_idle_subscription_keeps_its_delay() {
     let world = World::new();
     let retries = json!({ "schedule": ["PT12M"], "maxDeliveryAttempts": 2 });
     subscribe_idle(
@@ -189,7 +192,7 @@ async fn a_delivery_is_noted_once_in_a_while_and_only_where_it_counts() {
 }
 
 #[tokio::test]
-async fn an_event_that_expired_before_it_was_published_is_not_attempted() {
+async fn event_expired_before_its_publish_is_not_attempted() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.publish(&[event("e")], Duration::ZERO).await;
@@ -201,8 +204,9 @@ async fn an_event_that_expired_before_it_was_published_is_not_attempted() {
     );
 }
 
+/// An attempt that began in time counts if it succeeds, and expires at once if it fails.
 #[tokio::test]
-async fn an_attempt_that_began_in_time_counts_if_it_succeeds_and_expires_at_once_if_it_fails() {
+async fn attempt_begun_in_time_counts_on_success_and_else_expires() {
     let check = async |status, requests, letters| {
         let world = World::new();
         world.subscribe(json!({})).await;

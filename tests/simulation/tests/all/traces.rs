@@ -189,7 +189,7 @@ async fn each_event_of_a_batch_has_its_trace() {
 }
 
 #[tokio::test]
-async fn what_the_producer_does_not_record_has_no_spans() {
+async fn unsampled_producer_context_has_no_spans() {
     let traced = Traced::with(&["a"], "1", true).await;
     let unsampled = PRODUCER.replace("-01", "-00");
     traced
@@ -201,7 +201,7 @@ async fn what_the_producer_does_not_record_has_no_spans() {
 }
 
 #[tokio::test]
-async fn event_without_a_context_is_linked_to_the_request_of_its_producer() {
+async fn event_without_a_context_is_linked_to_its_publish_request() {
     let traced = Traced::with(&["a"], "1", false).await;
     traced.publish(json!({}), Some(PRODUCER)).await;
     traced.worker.deliver().await;

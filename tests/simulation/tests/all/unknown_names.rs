@@ -55,8 +55,9 @@ fn given_up(letters: &[Letter], attempts: impl Fn(u64) -> bool) {
     }
 }
 
+/// Twelve events become twelve dead letters after one retry, and the link is well.
 #[tokio::test]
-async fn twelve_events_become_twelve_dead_letters_after_one_retry_and_the_link_is_well() {
+async fn unknown_name_makes_dead_letters_and_leaves_the_link_well() {
     let world = world(NO_SUCH_NAME).await;
     publish_twelve(&world).await;
     assert_eq!((world.endpoint.take().len(), phase(&world)), (12, None));
@@ -80,8 +81,9 @@ async fn a_name_that_is_back_at_the_retry_is_delivered_to() {
     );
 }
 
+/// A probe that meets no such name releases what is held, each to its own verdict.
 #[tokio::test]
-async fn a_probe_that_meets_no_such_name_releases_what_is_held_each_to_its_own_verdict() {
+async fn probe_that_finds_no_name_releases_each_to_its_own_verdict() {
     let world = world(Answer::Failure(SendFailure::Socket)).await;
     publish_twelve(&world).await;
     world.pass(6 * MINUTE).await;

@@ -278,7 +278,7 @@ async fn numbers_of_records_are_those_of_the_queue_in_an_outage() {
 /// The delivery log is on for the topic alone, and what it said goes with the subscription, or with
 /// the topic itself.
 #[tokio::test]
-async fn nothing_waits_of_a_subscription_that_was_deleted() {
+async fn deleted_subscription_has_no_waiting_events() {
     for topic_goes_too in [false, true] {
         let settings = DeliverSettings {
             delivery_log: DeliveryLogMode::Off,
@@ -331,7 +331,7 @@ async fn deleted_subscription_without_a_log_has_no_records() {
 
 /// A start rebuilds the figure from the disk.
 #[tokio::test]
-async fn what_waits_is_the_same_after_a_restart() {
+async fn waiting_figure_is_the_same_after_a_restart() {
     let world = World::new();
     subscribe(&world).await;
     for (of, answer) in ENDPOINTS {

@@ -32,7 +32,7 @@ async fn parked(faults: &Faults, deliveries: usize) -> World {
 }
 
 #[tokio::test]
-async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
+async fn events_that_waited_for_wake_are_no_slow_drain() {
     let world = parked(&Faults::none(), 1).await;
     world.drained().await;
     world.clock.advance(Duration::from_hours(3));
@@ -42,8 +42,9 @@ async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
     assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
 }
 
+/// A delivery that cannot be parked waits in the queue and keeps its attempts.
 #[tokio::test]
-async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
+async fn delivery_that_cannot_be_parked_waits_and_keeps_its_attempts() {
     let no_parking = FaultPlan::by(|effect| {
         effect
             .key
@@ -60,7 +61,7 @@ async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
 }
 
 #[tokio::test]
-async fn what_was_sent_is_not_sent_again_because_its_neighbour_was_not() {
+async fn sent_message_is_not_repeated_for_its_unsent_neighbour() {
     let third_fails = FaultPlan::by(|effect| {
         let entry = EntryFault {
             index: 2,
@@ -112,7 +113,7 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing() {
+async fn killed_run_costs_the_next_run_and_loses_nothing() {
     let is_release =
         |e: PortEffect<'_>| e.operation == PortOperation::Get && e.key.starts_with(layout::PARKED);
     let plan = FaultPlan::nth_of(0, CallFault::HangBefore, is_release);

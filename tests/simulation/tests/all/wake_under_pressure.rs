@@ -75,7 +75,7 @@ async fn minute(world: &World, readings: ResourceReadings) -> usize {
 }
 
 #[tokio::test]
-async fn a_parked_retry_is_delivered_in_its_minute_while_a_disk_is_full() {
+async fn parked_retry_is_delivered_in_time_while_a_disk_is_full() {
     let world = World::new();
     world
         .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } }))
@@ -109,8 +109,9 @@ async fn a_resumed_backlog_goes_out_while_a_disk_is_full() {
     assert_eq!(minute(&world, disk_at_medium()).await, 5);
 }
 
+/// Events that wait for a paused subscription expire in time, whatever is scarce.
 #[tokio::test]
-async fn what_waits_for_a_paused_subscription_expires_in_time_whatever_is_scarce() {
+async fn events_of_a_paused_subscription_expire_in_time_when_scarce() {
     for readings in [disk_at_medium(), queue_at_high()] {
         let world = World::new();
         world.subscribe(json!({})).await;

@@ -192,8 +192,9 @@ fn to(body: &bytes::Bytes, name: &str) -> bytes::Bytes {
     render_delivery(&delivery)
 }
 
+/// Ten workers that each find another subscription of one link failing at once lose none.
 #[tokio::test]
-async fn ten_workers_that_each_find_another_subscription_of_one_link_failing_at_once_lose_none() {
+async fn ten_workers_lose_none_of_the_failures_found_at_once() {
     let fleet = Fleet::new(10).await;
     fleet
         .world

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::events::AttemptView;
 use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
-use posthaste_core::delivery_log::Origin;
+use posthaste_core::delivery_log::AttemptOrigin;
 
 use crate::shown::{foreign_cut, foreign_text, number, time_tag};
 
@@ -25,7 +25,7 @@ pub(super) fn attempt_item(it: &AttemptView) -> Markup {
             @if let Some(duration) = it.duration_ms { " after " (number(duration.into())) " ms" }
             " " span.hint { (origin_text(it.origin)) }
             @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
-            @if let Some(answer) = &it.answer { (self::response_text(answer, it.answer_type.as_deref())) }
+            @if let Some(answer) = &it.answer { (response_text(answer, it.answer_type.as_deref())) }
             @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
             @if let Some(id) = &it.webhook_id {
                 p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } }
@@ -62,13 +62,13 @@ fn failure_name(it: &AttemptView) -> String {
         .map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 
-const fn origin_text(origin: Origin) -> &'static str {
+const fn origin_text(origin: AttemptOrigin) -> &'static str {
     match origin {
-        Origin::First => "first attempt",
-        Origin::Retry => "retry",
-        Origin::Replay => "of a replay",
-        Origin::Resend => "sent again by its id",
-        Origin::Unknown => "of unknown origin",
+        AttemptOrigin::First => "first attempt",
+        AttemptOrigin::Retry => "retry",
+        AttemptOrigin::Replay => "of a replay",
+        AttemptOrigin::Resend => "sent again by its id",
+        AttemptOrigin::Unknown => "of unknown origin",
     }
 }
 

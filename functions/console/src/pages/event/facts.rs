@@ -12,7 +12,7 @@ use crate::pages::known_topic::KnownTopic;
 use crate::parts::duration_text;
 use crate::shown::{foreign_text, time_tag};
 
-/// The facts of a delivery of the event `id`.
+/// The facts of a delivery of the event `with_event_id`.
 pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageContext<'_>) -> Markup {
     let at = |name, at: Option<IsoTimestamp>| {
         html! { @if let Some(at) = at { dt { (name) } dd { (time_tag(at.0)) } } }

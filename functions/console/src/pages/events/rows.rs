@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordView;
-use posthaste_core::delivery_log::{Kind, LogResult};
+use posthaste_core::delivery_log::{LogResult, RecordKind};
 
 use super::search::EventSearch;
 use super::words::result_word;
@@ -55,8 +55,8 @@ fn record_row(record: &RecordView, links: &mut EventLinks<'_>) -> Markup {
             td.number { @if let Some(status) = record.status { (status) } }
             td.number { (duration.unwrap_or_default()) }
             td.number {
-                @if !matches!(record.kind, Kind::Accepted | Kind::Waiting) {
-                    @if record.kind != Kind::Attempt { "after " }
+                @if !matches!(record.kind, RecordKind::Accepted | RecordKind::Waiting) {
+                    @if record.kind != RecordKind::Attempt { "after " }
                     (record.attempt)
                 }
             }
@@ -72,11 +72,11 @@ fn result_badge(record: &RecordView) -> Markup {
         LogResult::DeadLettered | LogResult::Dropped => "bad",
         LogResult::Retry | LogResult::Unmatched | LogResult::Unknown => "",
     };
-    let is_written = record.kind == Kind::DeadLettered;
+    let is_written = record.kind == RecordKind::DeadLettered;
     html! {
         span class={ "badge " (class) } {
             @if is_written { "dead letter written" }
-            @else if record.kind == Kind::Waiting { "waiting" }
+            @else if record.kind == RecordKind::Waiting { "waiting" }
             @else { (result_word(record.result)) }
         }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }

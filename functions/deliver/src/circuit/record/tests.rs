@@ -114,8 +114,9 @@ async fn a_success_ends_a_streak() {
     );
 }
 
+/// Requests that all fail are reported at the end of the invocation.
 #[tokio::test]
-async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
+async fn all_failing_requests_are_reported_when_invocation_ends() {
     let world = World::new();
     let circuit = world.circuit();
     let invocation = world.invocation(Vec::new());

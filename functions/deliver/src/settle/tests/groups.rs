@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_ports::ReceiptHandle;
 
@@ -97,8 +97,9 @@ async fn without_the_log_a_message_is_settled_at_once() {
     assert_eq!(world.recorded().len(), 0);
 }
 
+/// Records travel in the transaction that replaces the first message.
 #[tokio::test]
-async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
+async fn records_share_the_transaction_of_the_first_replacement() {
     let world = World::new();
     let verdicts = [
         EntryVerdict::Delivered,
@@ -120,12 +121,13 @@ async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
     assert!(
         records[0]
             .iter()
-            .all(|record: &LogRecord| record.kind == Kind::Attempt)
+            .all(|record: &LogRecord| record.kind == RecordKind::Attempt)
     );
 }
 
+/// No transaction stands between a delivered message and its acknowledgement.
 #[tokio::test]
-async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgement() {
+async fn delivered_messages_are_acknowledged_without_a_transaction() {
     let world = World::new();
     let (records, failed) = recorded(&world, settler(&world), &[EntryVerdict::Delivered; 3]).await;
     assert_eq!(
@@ -145,8 +147,9 @@ async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgeme
     );
 }
 
+/// Records that are sent by themselves are durable before the first message is settled.
 #[tokio::test]
-async fn where_they_are_sent_by_themselves_they_are_durable_before_the_first_message_is_settled() {
+async fn separately_sent_records_are_durable_before_settling() {
     let world = World::new();
     let (records, failed) = recorded(&world, beside(&world), &[EntryVerdict::Delivered; 2]).await;
     assert_eq!((records.len(), records[0].len(), failed), (1, 2, 0));
@@ -173,8 +176,8 @@ async fn successors_and_records_share_a_transaction() {
     assert_eq!((records.len(), failed), (1, 0));
     let shown = records[0].iter().map(|record| (record.kind, record.result));
     let expected = [
-        (Kind::Attempt, LogResult::Retry),
-        (Kind::GivenUp, LogResult::DeadLettered),
+        (RecordKind::Attempt, LogResult::Retry),
+        (RecordKind::GivenUp, LogResult::DeadLettered),
     ];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
     // What is given up is judged by the policy as it is now, and by whether its endpoint is well.
@@ -186,8 +189,9 @@ async fn successors_and_records_share_a_transaction() {
     assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 1);
 }
 
+/// Records of messages that wait in the object store are sent by themselves.
 #[tokio::test]
-async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselves() {
+async fn records_of_stored_deliveries_are_sent_separately() {
     let world = World::new();
     let invocation = logged(&world, 2).await;
     settle(
@@ -199,7 +203,7 @@ async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselve
     let records = world.recorded();
     assert_eq!(
         (records.len(), records[0].len(), records[0][0].kind),
-        (1, 2, Kind::Held)
+        (1, 2, RecordKind::Held)
     );
     assert_eq!(calls(&world), [("records", PortOperation::SendBatch)]);
     assert_eq!(invocation.take_waiting().len(), 2);
@@ -227,7 +231,7 @@ async fn events_that_go_back_untried_are_recorded_the_first_time() {
     let verdicts = [EntryVerdict::NotStarted, postponed];
     let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
     let kinds: Vec<_> = records.iter().flatten().map(|record| record.kind).collect();
-    assert_eq!((kinds, failed), (vec![Kind::Waiting; 2], 0));
+    assert_eq!((kinds, failed), (vec![RecordKind::Waiting; 2], 0));
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 2);
 }
 
@@ -268,8 +272,9 @@ async fn rest() {
     }
 }
 
+/// A group is gathered for a while, as long as attempts are under way.
 #[tokio::test]
-async fn a_group_is_gathered_for_a_while_as_long_as_attempts_are_under_way() {
+async fn group_gathers_for_a_while_during_attempts() {
     let world = World::new();
     let invocation = logged(&world, 3).await;
     let after = settled_after(&world, settler(&world), &invocation).await;
@@ -332,8 +337,9 @@ async fn delivered(world: &World, settler: MessageSettler<TestPorts>) -> Duratio
     took
 }
 
+/// Messages are settled even if the queue refuses their records, panics or hangs.
 #[tokio::test]
-async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
+async fn messages_are_settled_though_their_records_are_refused() {
     let plans: [fn(PortOperation) -> FaultPlan; 3] = [refuses, panics, hangs];
     for (plan, expected) in plans
         .into_iter()
@@ -346,8 +352,9 @@ async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
     }
 }
 
+/// A message that is tried again is settled without the records that the queue refused.
 #[tokio::test]
-async fn a_message_that_is_tried_again_is_settled_without_the_records_that_are_refused() {
+async fn retried_message_is_settled_without_its_refused_records() {
     let world = World::with_queues(
         &FaultPlan::nth(0, CallFault::Before(ErrorKind::Full)),
         &FaultPlan::none(),
@@ -409,8 +416,9 @@ async fn records_are_not_lost_with_a_message_that_another_worker_has() {
     assert_eq!(invocation.into_response().failures.len(), 0);
 }
 
+/// A message that a failed transaction may still keep is handed back.
 #[tokio::test]
-async fn a_message_that_a_failed_transaction_may_still_keep_is_handed_back() {
+async fn message_kept_by_a_failed_transaction_is_handed_back() {
     let tries = std::sync::atomic::AtomicU64::new(0);
     let keeps = FaultPlan::by(move |effect| {
         let faults = [ErrorKind::Other, ErrorKind::NotFound].map(CallFault::Before);

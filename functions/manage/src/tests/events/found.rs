@@ -191,7 +191,7 @@ async fn object_with_many_letters_is_shown_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn nothing_is_found_in_an_answer_that_says_so() {
+async fn unknown_text_finds_nothing_and_the_note_says_so() {
     let api = Api::with_billing().await;
     write(&api, "a", &[delivered("order-1", 70)]);
     for id in [

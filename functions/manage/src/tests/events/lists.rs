@@ -1,4 +1,4 @@
-use posthaste_core::delivery_log::{Kind, LogHour, LogRecord, LogResult};
+use posthaste_core::delivery_log::{LogHour, LogRecord, LogResult, RecordKind};
 use posthaste_delivery_log::{RowGroups, write_file};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(super) async fn filled() -> Api {
         ..delivered("e", 3)
     };
     let held = LogRecord {
-        kind: Kind::Held,
+        kind: RecordKind::Held,
         result: LogResult::Held,
         status: None,
         ..delivered("d", 61)

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, RecordPayload};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind, RecordPayload};
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ErrorKind;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ async fn an_event_is_shown_with_its_deliveries_and_attempts() {
 async fn each_state_is_said() {
     let api = Api::with_billing().await;
     let held = LogRecord {
-        kind: Kind::Held,
+        kind: RecordKind::Held,
         result: LogResult::Held,
         attempt: 0,
         ..delivered("held", 5)
@@ -76,7 +76,7 @@ async fn each_state_is_said() {
         ..delivered("dead", 5)
     };
     let dropped = LogRecord {
-        kind: Kind::Expired,
+        kind: RecordKind::Expired,
         result: LogResult::Dropped,
         ..delivered("dropped", 5)
     };
@@ -160,7 +160,7 @@ async fn subscription_without_a_record_is_pending() {
 /// A delivery is unknown only where a day passed without a record of it. A period that ends before
 /// says nothing of what came later.
 #[tokio::test]
-async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
+async fn delivery_without_a_record_is_pending_until_the_period_ends() {
     let api = Api::with_billing().await;
     let first = LogRecord {
         matched: Some("audit,billing".to_owned()),
@@ -182,7 +182,7 @@ async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
 async fn accepted_event_is_no_delivery_but_those_of_its_subscriptions() {
     let api = Api::with_billing().await;
     let accepted = LogRecord {
-        kind: Kind::Accepted,
+        kind: RecordKind::Accepted,
         result: LogResult::Pending,
         subscription: String::new(),
         attempt: 0,
@@ -220,8 +220,9 @@ async fn an_event_that_is_not_in_the_log_may_be_waiting() {
     }
 }
 
+/// A topic that was deleted still has its log, and a misspelled one is answered with 404.
 #[tokio::test]
-async fn a_topic_that_is_gone_still_has_its_log_and_a_misspelled_one_is_404() {
+async fn deleted_topic_keeps_its_log_and_a_misspelled_one_is_404() {
     let api = Api::new();
     write(&api, "a", &[delivered("order-1", 5)]);
     assert_eq!(
@@ -447,8 +448,9 @@ async fn a_look_up_whose_time_is_over_says_how_far_it_came() {
     );
 }
 
+/// A search that ran out of time says that the event was not found so far.
 #[tokio::test]
-async fn what_was_not_found_in_time_may_be_there() {
+async fn events_not_found_in_time_may_still_exist() {
     for path in [
         "/topics/orders/events/order-2",
         "/topics/order/events/order-1",
@@ -468,8 +470,9 @@ fn uuid_of(time: Timestamp) -> String {
     format!("{}-{}-7abc-8def-0123456789ab", &digits[..8], &digits[8..])
 }
 
+/// The time in an id saves reads, and an id from a clock that is ahead is found all the same.
 #[tokio::test]
-async fn the_time_in_an_id_saves_reads_and_a_clock_that_is_ahead_hides_nothing() {
+async fn time_in_an_id_saves_reads_and_a_fast_clock_hides_nothing() {
     let api = Api::with_billing().await;
     let recent = uuid_of(before(5));
     let ahead = uuid_of(before(0) + Duration::from_hours(5));

@@ -5,8 +5,9 @@ use posthaste_core::stored::refused_letters::refused_letters_key;
 
 use super::*;
 
+/// A slow drain slows producers, then refuses them until the drain is normal.
 #[tokio::test]
-async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
+async fn slow_drain_slows_then_refuses_producers_until_normal() {
     let world = World::new();
     let mut monitor = world.monitor();
     let reader = world.reader();
@@ -221,7 +222,7 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
 }
 
 #[tokio::test]
-async fn what_sqs_has_metrics_of_is_not_billed_twice() {
+async fn queue_readings_in_sqs_metrics_are_not_billed_twice() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
@@ -239,8 +240,9 @@ async fn what_sqs_has_metrics_of_is_not_billed_twice() {
     );
 }
 
+/// Settings that make no sense, and disks that are too small, are refused at the start.
 #[tokio::test]
-async fn settings_that_make_no_sense_and_disks_too_small_are_refused_at_the_start() {
+async fn senseless_settings_and_too_small_disks_stop_the_start() {
     let mut world = World::new();
     world.machine.0.lock().unwrap().log_disk = Some(ByteUsage {
         used: 0,
@@ -285,8 +287,9 @@ async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
     );
 }
 
+/// A resource that is forgotten leaves no gauge at its last level or reading.
 #[tokio::test]
-async fn a_resource_that_is_forgotten_leaves_no_gauge_at_its_last_level() {
+async fn forgotten_resource_leaves_no_gauge_at_its_last_level() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
@@ -330,8 +333,9 @@ async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
     );
 }
 
+/// A disk below its formula is reported once, and again only after it fitted.
 #[tokio::test]
-async fn a_disk_that_shrinks_below_its_formula_is_reported_once_and_again_only_after_it_fitted() {
+async fn disk_below_its_formula_is_reported_once_until_it_fits() {
     let world = World::new();
     let mut monitor = world.monitor();
     let mut reported = |bytes| {

@@ -137,7 +137,7 @@ async fn a_notice_says_what_producers_get() {
 }
 
 #[tokio::test]
-async fn where_nobody_is_named_nothing_is_kept_or_asked() {
+async fn without_an_addressee_no_notice_is_kept_or_asked_for() {
     let told = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let world = World {
         notices_topic: None,
@@ -157,8 +157,9 @@ async fn where_nobody_is_named_nothing_is_kept_or_asked() {
     assert_eq!(told.puts(), world.puts());
 }
 
+/// A notice that could not be sent is sent by the next poll, with the same id.
 #[tokio::test]
-async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
+async fn unsent_notice_is_sent_by_the_next_poll_with_the_same_id() {
     for fault in [
         CallFault::Before(ErrorKind::Full),
         CallFault::After(ErrorKind::TimedOut),
@@ -180,8 +181,9 @@ async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
     }
 }
 
+/// A queue that hangs delays the monitor for three seconds at most.
 #[tokio::test]
-async fn a_queue_that_hangs_holds_the_monitor_up_for_three_seconds_at_most() {
+async fn hanging_queue_holds_the_monitor_for_three_seconds_at_most() {
     let sending = FaultPlan::at(CallFault::HangBefore, is_send);
     let world = telling(&FaultPlan::none(), &sending).await;
     let mut monitor = world.monitor();
@@ -218,8 +220,9 @@ async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
     assert!(text.contains("NoticeNotSentCount 2"), "{text}");
 }
 
+/// Notices that cannot be sent for too long are given up, the oldest first, and counted.
 #[tokio::test]
-async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted() {
+async fn oldest_unsent_notices_are_given_up_and_counted() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let sending = FaultPlan::at(CallFault::Before(ErrorKind::Full), is_send);
@@ -242,8 +245,9 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
     assert!(text.contains("NoticeSentCount 32"), "{text}");
 }
 
+/// A monitor that dies between the state and its notice has a successor that sends the same id.
 #[tokio::test]
-async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_the_same_id() {
+async fn successor_of_a_dead_monitor_sends_the_same_id() {
     let sending = FaultPlan::at(CallFault::HangBefore, |effect| {
         is_send(effect) && effect.number < 4
     });
@@ -282,7 +286,7 @@ async fn two_monitors_at_once_tell_once() {
 }
 
 #[tokio::test]
-async fn who_loses_the_race_for_the_state_tells_nothing() {
+async fn monitor_that_loses_the_race_sends_no_notice() {
     let lost = CallFault::Before(ErrorKind::PreconditionFailed);
     let plan = FaultPlan::at(lost, |effect| effect.operation == PortOperation::Put);
     let world = telling(&plan, &FaultPlan::none()).await;
@@ -292,7 +296,7 @@ async fn who_loses_the_race_for_the_state_tells_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_written_though_nobody_heard_so_is_told() {
+async fn change_written_without_a_response_is_sent() {
     let is_first =
         |effect: PortEffect<'_>| effect.operation == PortOperation::Put && effect.number < 2;
     let plan = FaultPlan::at(CallFault::After(ErrorKind::TimedOut), is_first);
@@ -305,9 +309,9 @@ async fn what_was_written_though_nobody_heard_so_is_told() {
     assert_eq!(world.told(), [rose(2)]);
 }
 
+/// Switched off, the monitor tells that the pressure is over, and then writes nothing.
 #[tokio::test]
-async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written()
-{
+async fn switching_off_ends_pressure_notices_and_then_all_writes() {
     let sending = FaultPlan::at(CallFault::Before(ErrorKind::Full), is_send);
     let mut world = telling(&FaultPlan::none(), &sending).await;
     world.batch_points(2000);
@@ -332,8 +336,9 @@ async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_
     );
 }
 
+/// A monitor that stood still for an hour tells what became of the change that it told.
 #[tokio::test]
-async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_told() {
+async fn monitor_that_paused_an_hour_reports_the_later_change() {
     let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     let mut monitor = world.monitor();
     world.batch_points(2000);
@@ -346,7 +351,7 @@ async fn a_monitor_that_stood_still_for_an_hour_tells_what_became_of_what_it_tol
 }
 
 #[tokio::test]
-async fn of_garbage_nothing_is_known_that_could_have_been_told() {
+async fn unreadable_state_leads_to_no_notice() {
     let world = telling(&FaultPlan::none(), &FaultPlan::none()).await;
     world.write(PRESSURE_KEY, "{]".to_owned()).await;
     world.monitor().poll_once().await.unwrap();

@@ -133,7 +133,7 @@ async fn slow_subscription_slows_its_own_topic_alone() {
 }
 
 #[tokio::test]
-async fn one_slow_subscription_of_many_slows_nobody() {
+async fn single_slow_subscription_among_many_slows_no_producer() {
     let check = async |subscriptions, paused, is_slow| {
         let world = World::new();
         world.topic("orders", subscriptions, paused).await;
@@ -185,7 +185,7 @@ async fn in_the_documents_profile_everything_counts_for_everybody() {
 }
 
 #[tokio::test]
-async fn where_shared_places_run_out_everybody_is_slowed() {
+async fn exhausted_shared_places_slow_every_producer() {
     let world = World::new();
     world.topic("orders", 1, 0).await;
     let mut monitor = world.monitor();

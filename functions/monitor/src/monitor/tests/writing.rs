@@ -30,7 +30,7 @@ async fn two_monitors_at_once_count_the_history_once() {
 }
 
 #[tokio::test]
-async fn who_loses_a_race_takes_the_others_state() {
+async fn monitor_that_loses_a_race_takes_the_winning_state() {
     let lost = CallFault::Before(ErrorKind::PreconditionFailed);
     let plan = FaultPlan::by(move |effect| (effect.number == 3).then(|| lost.clone()));
     let world = World::with(&plan);

@@ -172,8 +172,9 @@ mod tests {
         assert_eq!(listed.load(Ordering::Relaxed), 1);
     }
 
+    /// Orphaned lists are looked for in one minute of the hour only, and only while there is time.
     #[tokio::test]
-    async fn nothing_is_looked_for_in_another_minute_or_without_time() {
+    async fn resolved_lists_stay_in_other_minutes_and_without_time() {
         let kit = kit(&[], &["ORDERS/A/2026/3/7/4/b.json"]);
         let walk = ResolvedWalk::default();
         let run = kit.run();

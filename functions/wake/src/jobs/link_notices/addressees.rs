@@ -249,8 +249,9 @@ mod tests {
         found
     }
 
+    /// Addressees are the program's topic, and topics whose subscriptions on the target are there.
     #[tokio::test]
-    async fn the_program_s_topic_and_those_of_subscriptions_that_are_there_are_notified() {
+    async fn notices_go_to_the_program_topic_and_topics_with_subscribers() {
         let kit = kit();
         check(
             &kit,
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_topic_that_cannot_be_read_no_subscription_counts_as_gone() {
+    async fn unreadable_topic_makes_no_subscription_count_as_gone() {
         let kit = kit();
         kit.store.write("topics/orders.json", "{");
         check(

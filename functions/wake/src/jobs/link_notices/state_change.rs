@@ -185,8 +185,9 @@ mod tests {
         }
     }
 
+    /// Changes are marked after a number of notices, however many changes that are.
     #[test]
-    fn changes_are_marked_after_so_many_notices_however_many_changes_that_are() {
+    fn marks_are_written_by_notice_count_not_change_count() {
         let check = |to: &[usize], expected: usize| {
             let changes: Vec<_> = to.iter().map(|to| addressed(*to)).collect();
             assert_eq!(changes_per_mark(&changes), expected, "{to:?}");

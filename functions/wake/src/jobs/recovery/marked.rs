@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_core::model::Topic;
 use posthaste_core::stored::{LetterProbe, RecoveryMark};
 use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
-use posthaste_services::{ObjectEdit, update};
+use posthaste_services::{ObjectEdit, update_object};
 
 use crate::jobs::replays::{ReplayError, ReplayReceiver};
 use crate::ports::WakePorts;

@@ -200,7 +200,7 @@ async fn letter_probes_behind_many_older_ones() {
 
 /// The run that began it was cut before it wrote the replay.
 #[tokio::test]
-async fn replay_that_is_opened_late_rests_until_its_endpoint_has_been_well() {
+async fn replay_opened_late_rests_until_its_endpoint_has_been_well() {
     for (minutes, runs) in [(None, false), (Some(30), true)] {
         let kit = quiet();
         count_one(&kit);

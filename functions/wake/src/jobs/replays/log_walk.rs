@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::{LeftOutCounts, LeftOutReason, ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{
-    DeliveryHistory, Kind, LogRecord, LogResult, RecordLookup, gather_by_delivery,
+    DeliveryHistory, LogRecord, LogResult, RecordKind, RecordLookup, gather_by_delivery,
 };
 use posthaste_core::model::{EarlierLife, Timestamp};
 use posthaste_core::release::{
@@ -453,7 +453,7 @@ impl<P: Ports> LogWalk<'_, P> {
 /// Whether a record says everything of its delivery: the first attempt, which the endpoint took,
 /// with the payload.
 fn is_whole(record: &LogRecord) -> bool {
-    let is_first = record.kind == Kind::Attempt && record.attempt == 1;
+    let is_first = record.kind == RecordKind::Attempt && record.attempt == 1;
     is_first && record.result == LogResult::Delivered && record.payload.is_some()
 }
 

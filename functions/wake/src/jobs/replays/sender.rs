@@ -88,8 +88,9 @@ mod tests {
         }
     }
 
+    /// A message whose payload cannot be stored is not queued, and the others are.
     #[tokio::test]
-    async fn a_message_whose_payload_is_not_stored_is_not_queued_and_the_others_are() {
+    async fn message_without_stored_payload_is_not_queued_others_are() {
         let plan = FaultPlan::by(|effect| {
             let is_hit = effect.operation == PortOperation::Put && effect.key.ends_with("/1");
             is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))

@@ -467,8 +467,9 @@ mod tests {
         )
     }
 
+    /// All objects are sent, and one that holds no dead letters counts as failed.
     #[tokio::test]
-    async fn all_objects_are_sent_and_one_that_is_no_dead_letter_counts_as_failed() {
+    async fn objects_are_all_sent_and_a_broken_one_counts_as_failed() {
         let kit = Kit::new();
         dead_letters(&kit, "a", 2);
         dead_letters(&kit, "c", 3);
@@ -505,7 +506,7 @@ mod tests {
 
     /// Also where the replay rests in the middle of a list of objects.
     #[tokio::test]
-    async fn what_is_left_out_is_counted_once() {
+    async fn left_out_objects_are_counted_once() {
         let kit = Kit::new();
         dead_letters(&kit, "a", 2);
         dead_letters(&kit, "c", 70);
@@ -521,8 +522,9 @@ mod tests {
         assert_eq!(left_out, [(LeftOutReason::NoTime, 3)]);
     }
 
+    /// An object that cannot be read waits, and counts as failed after some runs.
     #[tokio::test]
-    async fn an_object_that_is_not_read_waits_and_counts_as_failed_after_some_runs() {
+    async fn unread_object_waits_and_fails_after_some_runs() {
         let plan = FaultPlan::by(|effect| {
             let is_hit = effect.operation == PortOperation::Get && effect.key.ends_with("a.json");
             is_hit.then_some(CallFault::Before(ErrorKind::TimedOut))
@@ -606,8 +608,9 @@ mod tests {
         assert_eq!(counts(&record), (ReplayState::Done, [0, 0, 1]));
     }
 
+    /// An object larger than the rate goes in parts, and the record remembers how far it went.
     #[tokio::test]
-    async fn an_object_larger_than_the_rate_goes_in_parts_that_the_record_remembers() {
+    async fn object_above_the_rate_goes_in_parts_kept_in_the_record() {
         let kit = Kit::new();
         dead_letters(&kit, "a", 100);
         let (ended, record) = run(&kit, 1).await;

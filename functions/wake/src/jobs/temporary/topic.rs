@@ -385,8 +385,9 @@ mod tests {
         json!({ "subscriptions": { "billing": subscription(settings) } })
     }
 
+    /// Idle or expired entities go ten minutes later, unless they are used or an event waits.
     #[tokio::test]
-    async fn what_is_idle_or_over_goes_ten_minutes_later_unless_it_is_used_or_waited_for() {
+    async fn idle_or_expired_entities_go_unless_used_or_waited_for() {
         let check = async |settings: &Value, used: Option<String>, expected| {
             let kit = Kit::new();
             kit.topic(settings.clone());
@@ -432,7 +433,7 @@ mod tests {
 
     /// What is deleted has one entry of the audit trail, with the reason and what it was.
     #[tokio::test]
-    async fn what_goes_has_an_entry_of_posthaste() {
+    async fn deleted_entity_has_an_audit_entry_of_posthaste() {
         let check = async |settings: Value, action, detail, at: &str| {
             let kit = Kit::new();
             kit.topic(settings);
@@ -458,8 +459,9 @@ mod tests {
         check(with(over), of_subscription, "its time was over", then).await;
     }
 
+    /// The mark of a topic that is gone, or not temporary any more, is deleted with its notes.
     #[tokio::test]
-    async fn the_name_of_a_topic_that_is_gone_or_stays_for_good_goes_with_its_notes() {
+    async fn name_of_a_gone_or_permanent_topic_goes_with_its_notes() {
         for settings in [None, Some(with(json!({})))] {
             let kit = Kit::new();
             kit.store.write(NAME, "");

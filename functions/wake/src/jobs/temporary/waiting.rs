@@ -10,7 +10,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
-use posthaste_services::pages;
+use posthaste_services::list_pages;
 
 /// Most pages of parked objects that a run looks at: 200,000 objects. Where there are more, events
 /// count as waiting for every subscription, and idle ones go later.
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_parked_is_listed_once_from_where_it_may_begin() {
+    async fn parked_objects_are_listed_once_from_where_they_begin() {
         let kit = Kit::new();
         for n in 0..4 {
             kit.store

@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// A required variable is asked for by its name, whether it is absent or empty.
 #[test]
-fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
+fn missing_or_empty_required_variables_are_named() {
     fn check<E: FunctionEnvironment>(name: &str, expected: &str) {
         let all: BTreeMap<_, _> = REQUIRED
             .iter()
@@ -218,7 +219,7 @@ fn a_secret_that_is_refused_is_not_shown() {
 }
 
 #[test]
-fn no_secret_is_seen_in_debug() {
+fn secrets_are_hidden_in_debug_output() {
     let manage: ManageEnvironment = read(&[]).unwrap();
     let shown = format!("{manage:?}");
     assert!(!shown.contains(KEY) && !shown.contains(KEY_SHA256));

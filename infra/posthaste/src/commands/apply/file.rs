@@ -369,7 +369,7 @@ topics:
     }
 
     #[test]
-    fn what_is_no_yaml_is_refused_without_a_panic() {
+    fn invalid_yaml_is_refused_without_a_panic() {
         for bad in [
             "",
             "topics",

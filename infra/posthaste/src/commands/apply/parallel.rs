@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_begins_after_a_failure() {
+    fn failure_keeps_further_items_from_beginning() {
         let items: Vec<_> = (0..1000).collect();
         let all = run_each(&items, |item| if *item == 3 { Err(3) } else { Ok(*item) });
         assert_eq!(all.failure, Some(3));

@@ -167,8 +167,9 @@ mod tests {
         );
     }
 
+    /// Plan creates what is not on the server, and keeps what the file leaves out.
     #[test]
-    fn what_is_not_there_is_created_and_what_is_left_out_stays() {
+    fn plan_creates_the_missing_and_keeps_the_undeclared() {
         let audit = topic(r#""audit": { "endpoint": { "url": "https://b.example/" } }"#);
         let shown = topic("").to_view(&TopicName::parse("Orders").unwrap(), NOW);
         let changes = |planned: ApplyResult| {
@@ -195,8 +196,9 @@ mod tests {
         );
     }
 
+    /// Refusal names the member of the subscription that does not accept the new input schema.
     #[test]
-    fn a_schema_that_another_subscription_does_not_accept_is_refused_by_member() {
+    fn schema_that_breaks_another_subscription_is_refused() {
         let crm = r#""crm": { "endpoint": { "url": "https://a.example/" }, "deliverySchema": "EventGrid" }"#;
         let written = TopicSettings::default();
         let refusal = planned(&written, Some(&topic(crm))).unwrap_err();

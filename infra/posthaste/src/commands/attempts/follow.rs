@@ -184,8 +184,9 @@ mod tests {
             .join(" ")
     }
 
+    /// Record that comes into the log after newer ones were printed is printed once as well.
     #[test]
-    fn each_record_comes_once_and_the_oldest_first_also_if_it_comes_late() {
+    fn late_records_are_printed_once_and_oldest_first() {
         let mut tail = RecordTail::default();
         assert_eq!(
             ids(&tail.take_new_records(page(5, &[("c", 7), ("a", 4), ("b", 4)]))),

@@ -2,7 +2,7 @@
 
 use posthaste_core::api::events::{AttemptView, DeliveryView, EventView};
 use posthaste_core::api::{DeadLetterView, FoundEvents, IsoTimestamp};
-use posthaste_core::delivery_log::{DeliveryState, Origin};
+use posthaste_core::delivery_log::{AttemptOrigin, DeliveryState};
 use posthaste_core::model::visible::{is_hidden, visible_line};
 
 use crate::commands::records::{duration_cell, response_cell, status_cell};
@@ -224,10 +224,12 @@ fn attempt_cells(attempt: &AttemptView) -> [String; 7] {
 /// The number of an attempt, and its origin where that is not the publish.
 fn attempt_number(attempt: &AttemptView) -> String {
     match attempt.origin {
-        Origin::Replay | Origin::Resend => {
+        AttemptOrigin::Replay | AttemptOrigin::Resend => {
             format!("{} ({})", attempt.number, attempt.origin.as_str())
         }
-        Origin::First | Origin::Retry | Origin::Unknown => attempt.number.to_string(),
+        AttemptOrigin::First | AttemptOrigin::Retry | AttemptOrigin::Unknown => {
+            attempt.number.to_string()
+        }
     }
 }
 

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_as_full_as_it_may_be_and_an_event_larger_than_that_goes_alone() {
+    fn requests_are_filled_and_oversized_events_go_alone() {
         let event = |bytes: usize| {
             format!(
                 "{{\"specversion\":\"1.0\",\"x\":\"{}\"}}",
@@ -412,8 +412,10 @@ mod tests {
         check(&[line(1), pause, line(2), pause], 1, &["r-1-1 [2]"]);
     }
 
+    /// Events before a broken one in its batch are not published; a skip beyond the end is an
+    /// error.
     #[test]
-    fn nothing_of_a_broken_batch_is_published_and_too_few_events_are_said() {
+    fn broken_batch_or_too_few_events_are_an_error() {
         let packing = |from| PackingSettings {
             events_max: 2,
             from,

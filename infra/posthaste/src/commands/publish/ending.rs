@@ -142,8 +142,9 @@ mod tests {
         )))
     }
 
+    /// Exit code tells back pressure, an unreachable server, bad input and a signal apart.
     #[test]
-    fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
+    fn exit_code_of_an_unfinished_run_names_the_cause() {
         let check = |ending, expected| {
             let error = CommandError::from(UnfinishedRun {
                 ending,

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_has_no_plural() {
+    fn noun_is_singular_for_one() {
         let check = |number, expected: &str| assert_eq!(count_with_noun(number, "event"), expected);
         check(0, "0 events");
         check(1, "1 event");

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_unclear() {
+    fn missing_response_is_unclear() {
         let url = Url::parse("http://127.0.0.1:1").unwrap();
         let error = ClientError::Unreachable {
             url,

@@ -244,14 +244,14 @@ mod tests {
             match *seen {
                 Acknowledged => pace.note_acknowledged(sent, now, None),
                 Delayed(delay) => {
-                    pace.note_acknowledged(sent, now, Some(Duration::from_secs(delay)))
+                    pace.note_acknowledged(sent, now, Some(Duration::from_secs(delay)));
                 }
                 PushedBack(wait, measured) => {
                     pace.note_pushed_back(sent, now, Duration::from_secs(wait), measured);
                 }
                 Failed => pace.note_failed(sent, now, None, 1.0),
                 FailedFor(wait) => {
-                    pace.note_failed(sent, now, Some(Duration::from_secs(wait)), 1.0)
+                    pace.note_failed(sent, now, Some(Duration::from_secs(wait)), 1.0);
                 }
             }
             let paused = pace.paused_until.saturating_sub(now).as_secs_f64();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_at_once_grow_by_one_per_round_and_never_past_their_most() {
+    fn requests_at_once_grow_by_one_per_round_up_to_the_limit() {
         let mut pace = PublishPace::new(None);
         let mut grown = Vec::new();
         for _ in 0..200 {
@@ -273,8 +273,9 @@ mod tests {
         assert_eq!(pace.rate(), None);
     }
 
+    /// Growth ends with no bound at all, once the pace is twice the refused one.
     #[test]
-    fn a_refusal_halves_the_pace_which_then_grows_by_tenths_until_it_is_free() {
+    fn refusal_halves_the_pace_which_then_grows_by_tenths() {
         let trace = [
             (Acknowledged, (2, None, 0.0)),
             (Acknowledged, (2, None, 0.0)),
@@ -369,8 +370,9 @@ mod tests {
         check(14_000, 15_000, false);
     }
 
+    /// Acknowledgement that was not held makes the producer wait the named delay itself.
     #[test]
-    fn whoever_is_let_through_under_the_tarpit_waits_the_delay_before_the_next() {
+    fn request_let_through_the_tarpit_delays_the_next() {
         let trace = [
             (Acknowledged, (2, None, 0.0)),
             (Delayed(15), (1, None, 15.0)),
@@ -380,8 +382,9 @@ mod tests {
         check(None, &trace);
     }
 
+    /// Wait has a longest value, and begins anew after an acknowledgement.
     #[test]
-    fn failures_double_the_wait_up_to_its_most_and_an_acknowledgement_forgets_them() {
+    fn failures_double_the_wait_until_an_acknowledgement() {
         let mut trace = vec![(Acknowledged, (2, None, 0.0))];
         for wait in [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0] {
             trace.push((Failed, (1, None, wait)));

@@ -161,7 +161,7 @@ fn run_reply(run: &PublishRun, topic: &str, name: &str, took: Duration) -> Comma
     );
     let reply = CommandReply::new(json).line(text);
     match counts.report {
-        Some(report) => reply.line(report.to_text(topic)),
+        Some(report) => reply.line(report.render_text(topic)),
         None => reply,
     }
 }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_from_a_pipe_and_not_published_is_said_by_number() {
+    fn unpublished_events_of_a_pipe_are_named_by_number() {
         let check = |next, taken, expected: &str| {
             let found = resume_pipe(next, taken, "AGAIN");
             let rest = "; given the same events from the first on, AGAIN goes on there, and what was \

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_and_not_asked_for_is_counted() {
+    fn taken_events_that_were_not_requested_are_counted() {
         let (input, mut output) = io::pipe().unwrap();
         let (pipe, mut events) = PipeHandle::open(input).unwrap();
         output.write_all(b"{}\n{}\n{}\n{}\n").unwrap();

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_happened_is_not_shown() {
+    fn summary_leaves_out_counts_of_zero() {
         let check = |counts, expected: &str| assert_eq!(counts_summary(counts, 399.6), expected);
         check(
             RunCounts {

@@ -42,7 +42,7 @@ impl PublishReport {
     }
 
     /// The counts for people, with advice where nothing matched.
-    pub(super) fn to_text(&self, topic: &str) -> String {
+    pub(super) fn render_text(&self, topic: &str) -> String {
         let accepted = format!("accepted {}", count_with_noun(self.accepted, "event"));
         if self.accepted > 0 && self.unmatched == self.accepted {
             return format!(
@@ -100,9 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_says_how_many_events_and_subscriptions() {
-        let check =
-            |report: PublishReport, expected: &str| assert_eq!(report.to_text("orders"), expected);
+    fn report_counts_accepted_events_and_matched_subscriptions() {
+        let check = |report: PublishReport, expected: &str| {
+            assert_eq!(report.render_text("orders"), expected)
+        };
         check(
             answer(3, 2, 0),
             "accepted 3 events; 2 subscriptions of orders matched",
@@ -122,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_matched_the_next_step_is_named() {
+    fn report_without_matches_names_the_next_step() {
         let expected = "accepted 2 events; no subscription of orders matched, so nothing will be \
             delivered\n  try: `posthaste topics show orders` for its subscriptions, and `posthaste \
             subscriptions show orders NAME` for the filter and state of one";
-        assert_eq!(answer(2, 0, 2).to_text("orders"), expected);
+        assert_eq!(answer(2, 0, 2).render_text("orders"), expected);
     }
 
     #[test]
@@ -136,7 +137,7 @@ mod tests {
             for answer in answers {
                 all.add_counts(*answer);
             }
-            assert_eq!(all.to_text("orders"), expected);
+            assert_eq!(all.render_text("orders"), expected);
         };
         check(
             &[answer(100, 2, 0)],

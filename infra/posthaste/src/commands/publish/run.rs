@@ -113,7 +113,7 @@ impl PublishRun {
         }
     }
 
-    /// Takes the result of a [`Step::Read`].
+    /// Takes the result of a [`RunStep::Read`].
     pub(super) fn take_batch(&mut self, batch: Result<Option<EventBatch>, EventsError>) {
         self.input = InputState::Over;
         match batch {
@@ -127,7 +127,7 @@ impl PublishRun {
         }
     }
 
-    /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform
+    /// Takes the result of a [`RunStep::Send`], by the number of its first event. `chance` is uniform
     /// in 0 to 1.
     pub(super) fn take_outcome(
         &mut self,

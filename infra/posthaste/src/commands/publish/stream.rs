@@ -1,4 +1,4 @@
-//! Publishing a file of events at a pace: threads that read and send, around a [`Run`] that
+//! Publishing a file of events at a pace: threads that read and send, around a [`PublishRun`] that
 //! decides.
 
 use std::sync::Arc;

@@ -140,7 +140,7 @@ mod tests {
     use posthaste_core::pressure::TARPIT_LIMIT;
 
     #[test]
-    fn whoever_publishes_waits_longer_than_any_tarpit_may_hold_the_answer() {
+    fn publish_timeout_is_longer_than_any_tarpit() {
         let target = PublishTarget {
             client: ServerClient::new("http://127.0.0.1:1").unwrap(),
             topic: "orders".to_owned(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_console::history::{STEP, StepCounts};
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordFilter, RecordKind};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{DeliveryLog, LogError};
 use posthaste_ports::{Clock, ObjectStore};
@@ -115,11 +115,11 @@ impl StepTally {
         self.oldest = Some(record.time);
         let counts = self.steps.entry(step_number(record.time)).or_default();
         match (record.kind, record.result) {
-            (Kind::Attempt, LogResult::Delivered) => {
+            (RecordKind::Attempt, LogResult::Delivered) => {
                 counts.delivered = counts.delivered.saturating_add(1);
             }
-            (Kind::Attempt, _) => counts.failed = counts.failed.saturating_add(1),
-            (Kind::DeadLettered, _) => {
+            (RecordKind::Attempt, _) => counts.failed = counts.failed.saturating_add(1),
+            (RecordKind::DeadLettered, _) => {
                 counts.dead_lettered = counts.dead_lettered.saturating_add(1);
             }
             _ => return,
@@ -157,7 +157,7 @@ mod tests {
     const START_SECS: u64 = 1_700_000_000;
     const START: Timestamp = Timestamp::from_millis(START_SECS * 1_000);
 
-    fn record(secs_before: u64, n: usize, kind: Kind, result: LogResult) -> LogRecord {
+    fn record(secs_before: u64, n: usize, kind: RecordKind, result: LogResult) -> LogRecord {
         LogRecord {
             record_id: format!("{n:032x}"),
             time: Timestamp::from_millis((START_SECS - secs_before) * 1_000),
@@ -209,15 +209,16 @@ mod tests {
         ring
     }
 
+    /// Steps without any record in the log are known to be empty.
     #[tokio::test]
-    async fn steps_before_the_start_have_what_the_log_has_also_where_that_is_nothing() {
-        let attempt = |secs_before, n, result| record(secs_before, n, Kind::Attempt, result);
+    async fn steps_before_the_start_are_filled_from_the_log() {
+        let attempt = |secs_before, n, result| record(secs_before, n, RecordKind::Attempt, result);
         let ring = filled(&[
             attempt(25, 1, LogResult::Delivered),
             attempt(25, 2, LogResult::Retry),
             attempt(24, 3, LogResult::DeadLettered),
-            record(24, 4, Kind::DeadLettered, LogResult::DeadLettered),
-            record(23, 5, Kind::Held, LogResult::Held),
+            record(24, 4, RecordKind::DeadLettered, LogResult::DeadLettered),
+            record(23, 5, RecordKind::Held, LogResult::Held),
             attempt(90_000, 6, LogResult::Delivered),
             attempt(3, 7, LogResult::Delivered),
         ])
@@ -242,7 +243,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_counts_once_however_many_events_it_had() {
         let mut batch: Vec<_> = (0..5)
-            .map(|n| record(5, n, Kind::Attempt, LogResult::Delivered))
+            .map(|n| record(5, n, RecordKind::Attempt, LogResult::Delivered))
             .collect();
         for record in &mut batch {
             record.webhook_id = Some("msg_batch".to_owned());
@@ -262,7 +263,7 @@ mod tests {
     async fn a_request_without_an_answer_is_no_answer() {
         let refused = LogRecord {
             status: None,
-            ..record(5, 1, Kind::Attempt, LogResult::Retry)
+            ..record(5, 1, RecordKind::Attempt, LogResult::Retry)
         };
         let ring = filled(&[refused]).await;
         let mut found = Vec::new();
@@ -278,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn before_the_first_record_of_a_new_log_nothing_is_known() {
-        let ring = filled(&[record(25, 1, Kind::Attempt, LogResult::Delivered)]).await;
+        let ring = filled(&[record(25, 1, RecordKind::Attempt, LogResult::Delivered)]).await;
         let all = known(&ring, 0..START_SECS + 10);
         assert_eq!(
             all.iter()
@@ -290,15 +291,15 @@ mod tests {
         let after = Timestamp::from_millis((START_SECS + 3) * 1_000);
         let own = LogRecord {
             time: after,
-            ..record(0, 1, Kind::Attempt, LogResult::Delivered)
+            ..record(0, 1, RecordKind::Attempt, LogResult::Delivered)
         };
         assert_eq!(known(&*filled(&[own]).await, 0..START_SECS + 100), []);
     }
 
     #[tokio::test]
-    async fn what_the_bound_leaves_out_stays_unknown() {
+    async fn steps_beyond_the_record_limit_stay_unknown() {
         let records: Vec<_> = (0..RECORDS_MAX + 10_000)
-            .map(|n| record(n as u64 / 100, n, Kind::Attempt, LogResult::Delivered))
+            .map(|n| record(n as u64 / 100, n, RecordKind::Attempt, LogResult::Delivered))
             .collect();
         let ring = filled(&records).await;
         let all = known(&ring, 0..START_SECS + 100);

@@ -121,7 +121,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_day_is_kept_and_what_is_older_gives_way_and_never_comes_back() {
+    fn ring_keeps_a_day_and_never_takes_older_steps_back() {
         let ring = StepRing::default();
         let day = STEPS_MAX as u64;
         (1..=day + 5).for_each(|number| ring.add_counts(number, &delivered(1)));

@@ -176,8 +176,9 @@ fn publish(local: &EmbeddedStore<ManualClock>, clock: &ManualClock) -> ManualPub
     }
 }
 
+/// Client that stays until its acknowledgement has published its events.
 #[tokio::test]
-async fn who_leaves_while_its_acknowledgement_waits_has_published_nothing_and_who_stays_has() {
+async fn client_that_leaves_in_the_tarpit_has_published_nothing() {
     let world = World::tarpitted().await;
     let leaving = world.client().await;
     world.until_waiting(1).await;

@@ -116,7 +116,7 @@ fn write_sample(text: &mut String, metric: &MetricRow, name: &str, line: &Metric
     let [open, close] = braces;
     match line.value {
         MetricValue::Count(count) => {
-            write_args(text, format_args!("{name}{open}{labels}{close} {count}\n"))
+            write_args(text, format_args!("{name}{open}{labels}{close} {count}\n"));
         }
         MetricValue::Number(value) => {
             let value = in_base_units(value);
@@ -305,7 +305,7 @@ posthaste_endpoint_duration_seconds_bucket{topic="a",le="0.002"} 2
     }
 
     #[test]
-    fn nothing_is_an_empty_page() {
+    fn page_without_metrics_is_empty() {
         assert_eq!(render(&[], PageFormat::Text), Vec::<Bytes>::new());
         assert_eq!(render(&[], PageFormat::OpenMetrics), ["# EOF\n"]);
     }

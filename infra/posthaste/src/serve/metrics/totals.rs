@@ -131,8 +131,9 @@ mod tests {
     use super::*;
     use crate::serve::metrics::{MetricSeries, SeriesBy};
 
+    /// Measurements are summed over all labels, also those for whose series there is no place.
     #[test]
-    fn measurements_are_summed_over_all_labels_also_where_their_series_have_no_place() {
+    fn totals_include_measurements_without_a_series() {
         let series = MetricSeries::new(SeriesBy::Total);
         let before = series.totals().read();
         metrics::with_local_recorder(&series, || {

@@ -153,7 +153,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn what_the_function_does_not_report_as_failed_is_deleted() {
+async fn messages_not_reported_as_failed_are_deleted() {
     let mut world = World::begin(SETTINGS, &["a", "fail", "b"]).await;
     assert_eq!(world.next_batch().await, ["a", "fail", "b"]);
     assert_eq!(world.end().await, 1);
@@ -217,8 +217,9 @@ async fn most_under_way(is_slow: bool) -> usize {
     most
 }
 
+/// Quick batches end before more begin; slow batches do not hold up others.
 #[tokio::test]
-async fn quick_batches_end_before_more_begin_and_slow_ones_hold_up_none() {
+async fn quick_batches_are_bounded_and_slow_ones_block_no_others() {
     assert!(most_under_way(false).await <= UNDER_WAY_AT_ONCE + 1);
     assert_eq!(most_under_way(true).await, 10);
 }

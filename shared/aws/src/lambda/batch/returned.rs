@@ -70,8 +70,9 @@ mod tests {
         check(&records, &[], 0);
     }
 
+    /// The delay of a message does not count where SQS says when it was first received.
     #[test]
-    fn the_delay_of_a_message_does_not_count_where_sqs_says_when_it_was_first_received() {
+    fn message_delay_does_not_count_when_the_first_receive_is_known() {
         check(&[record("a", 900, Some(0))], &["a"], 0);
         check(&[record("a", 900, None)], &["a"], 900);
     }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lambda_decoded_is_encoded_again() {
+    fn characters_that_lambda_decoded_are_encoded_again() {
         check("/a b", "q=a b", "/a%20b?q=a%20b");
         check("/a?b#c", "q=\"{x}\"#", "/a%3Fb%23c?q=%22%7Bx%7D%22%23");
         check("/grün", "q=👋\n", "/gr%C3%BCn?q=%F0%9F%91%8B%0A");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_byte_of_a_body_is_lost() {
+    async fn body_loses_no_byte() {
         check(b"", false).await;
         check(r#"{"a":"Grüße\n"}"#.as_bytes(), false).await;
         check(&[0xff, 0xfe], true).await;
@@ -176,8 +176,9 @@ mod tests {
         check(&all, true).await;
     }
 
+    /// A response larger than Lambda carries is refused by its size in JSON.
     #[tokio::test]
-    async fn an_answer_larger_than_lambda_carries_is_refused_by_its_size_in_json() {
+    async fn response_above_the_lambda_limit_is_refused_by_json_size() {
         let room = BODY_BYTES_MAX;
         let read =
             async |body: Vec<u8>| UrlResponse::read_whole(Response::new(Body::from(body))).await;
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn several_values_of_a_header_are_joined_and_cookies_stand_apart() {
+    fn header_values_are_joined_and_cookies_stand_apart() {
         let mut response = Response::new(Bytes::new());
         for (name, value) in [
             ("vary", "accept"),

@@ -211,7 +211,7 @@ async fn a_panic_is_answered_as_a_problem() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_for_an_answer_is_answered_as_a_problem() {
+async fn too_large_response_becomes_a_problem() {
     let answer = answer_to(&event_for("/large")).await;
     assert_eq!(answer["statusCode"], 422);
     assert_eq!(
@@ -226,7 +226,7 @@ async fn what_is_too_large_for_an_answer_is_answered_as_a_problem() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_answered_as_a_problem() {
+async fn invalid_request_gets_a_problem() {
     let mut body = event_for("/bytes");
     body["isBase64Encoded"] = json!(true);
     let mut header = event_for("/bytes");

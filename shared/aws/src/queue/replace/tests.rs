@@ -54,7 +54,7 @@ async fn an_outage_costs_a_fifth_of_a_request_per_attempt() {
 }
 
 #[tokio::test]
-async fn what_has_no_successor_is_deleted() {
+async fn message_without_successor_is_deleted() {
     let world = World::good();
     assert_eq!(world.passing(world.replace_by(1, vec![])).await, Ok(()));
     assert_eq!(world.asked(), [deletes(&["1"])]);
@@ -112,7 +112,7 @@ async fn a_request_holds_at_most_a_mebibyte() {
 }
 
 #[tokio::test]
-async fn what_the_answer_does_not_tell_of_is_sent_again() {
+async fn successor_missing_in_the_response_is_sent_again() {
     let world = World::by(|before, _| {
         if before < 2 {
             Answer::Silent
@@ -131,8 +131,9 @@ async fn what_the_answer_does_not_tell_of_is_sent_again() {
     assert_eq!(world.clock.monotonic(), 4 * LINGER + 3 * RESEND_WAIT);
 }
 
+/// A successor that no response names is an error after three sends, and nothing is deleted.
 #[tokio::test]
-async fn what_is_never_told_of_is_an_error_after_three_sends_and_not_deleted() {
+async fn unconfirmed_successor_is_an_error_after_three_sends() {
     let world = World::by(|_, _| Answer::Silent);
     assert_eq!(world.passing(world.replace(1)).await, Err(ErrorKind::Other));
     assert_eq!(
@@ -173,7 +174,7 @@ async fn an_entry_that_fails_keeps_its_own_message_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_request_that_fails_whole_keeps_every_message_and_is_not_repeated() {
+async fn failed_request_keeps_every_message_and_is_not_repeated() {
     for kind in [
         ErrorKind::TimedOut,
         ErrorKind::Throttled { retry_after: None },
@@ -185,8 +186,9 @@ async fn a_request_that_fails_whole_keeps_every_message_and_is_not_repeated() {
     }
 }
 
+/// A request that is refused whole is repeated item by item, so that only the offender fails.
 #[tokio::test]
-async fn a_request_refused_whole_is_asked_apart_so_that_one_offender_harms_nobody() {
+async fn refused_request_is_split_so_that_only_the_offender_fails() {
     let world = World::by(|_, asked| {
         let is_refused = asked
             .items()
@@ -237,8 +239,9 @@ async fn a_stale_receipt_is_told_to_its_caller_alone() {
     );
 }
 
+/// A caller that is dropped leaves a whole replacement, and its neighbours alone.
 #[tokio::test]
-async fn a_caller_that_is_dropped_leaves_a_whole_replacement_and_its_neighbours_alone() {
+async fn dropped_caller_leaves_its_replacement_and_neighbours_whole() {
     for moments in 0..3 {
         let world = World::good();
         let mut dropped = Box::pin(world.replace(0));
@@ -278,8 +281,9 @@ async fn a_request_that_panics_is_an_error_and_the_next_one_goes_on() {
     );
 }
 
+/// The requests at once are bounded, and items that come meanwhile go together.
 #[tokio::test]
-async fn requests_at_once_are_bounded_and_what_comes_meanwhile_goes_together() {
+async fn requests_at_once_are_bounded_and_later_items_share_requests() {
     let world = World::shut();
     let count = 10 * REQUESTS_AT_ONCE_MAX + 7;
     let mut work = pin!(join_all((0..count).map(|n| world.replace(n))));

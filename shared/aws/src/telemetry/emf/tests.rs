@@ -85,7 +85,7 @@ fn labels_become_dimensions_as_the_setting_says() {
 }
 
 #[test]
-fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
+fn alarmed_metric_has_no_topic_dimension() {
     let emf = EmfRecorder::new("posthaste", MetricsBy::Topic);
     let documents = documents(&emf, || {
         counter!("DeliverySuccessCount", "topic" => "orders").increment(1);
@@ -191,7 +191,7 @@ fn a_gauge_at_rest_is_written_once_after_another_value() {
 }
 
 #[test]
-fn nothing_measured_is_no_line() {
+fn invocation_without_measurements_writes_no_line() {
     check(
         MetricsBy::Stack,
         || counter!("DroppedEventCount").increment(0),
@@ -200,7 +200,7 @@ fn nothing_measured_is_no_line() {
 }
 
 #[test]
-fn what_is_no_number_is_not_written() {
+fn values_that_are_not_numbers_are_not_written() {
     check(
         MetricsBy::Stack,
         || histogram!("PublishSuccessLatencyInMs").record(f64::NAN),
@@ -358,7 +358,7 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
 }
 
 #[test]
-fn what_was_kept_before_a_break_is_written_with_its_own_time() {
+fn values_kept_before_a_break_are_written_with_their_own_time() {
     let emf = EmfRecorder::new("posthaste", MetricsBy::Stack);
     let count =
         || metrics::with_local_recorder(&emf, || counter!("DeliverySuccessCount").increment(1));

@@ -176,8 +176,9 @@ mod tests {
         check(None, "none", &allowed, None);
     }
 
+    /// Second endpoint is on another link, and on the host that consented where consent is needed.
     #[test]
-    fn a_second_endpoint_is_on_another_link_and_on_the_host_that_consented() {
+    fn fallback_needs_another_link_on_the_consenting_host() {
         let first = EndpointUrl::parse("https://a.example/").unwrap();
         let check = |validation: &str,
                      written: Option<&str>,

@@ -221,8 +221,9 @@ mod tests {
         Timestamp::parse("2026-11-21T10:00:00Z").unwrap()
     }
 
+    /// Disk fails where the log stops for lack of space and warns where producers are slowed.
     #[test]
-    fn disk_fails_where_the_log_stops_and_warns_where_producers_wait() {
+    fn disk_check_fails_near_full_and_warns_from_slowing_level() {
         let check = |used, total, calm, expected: (CheckResult, &str)| {
             let disk = disk_check("/data", Some(ByteUsage { used, total }), calm);
             assert_eq!(said(disk), (expected.0, expected.1.to_owned()));

@@ -165,8 +165,9 @@ fn subscriptions_that_were_not_written_stay() {
     assert_eq!(desk.settings.subscriptions.len(), 2);
 }
 
+/// Subscription that was not written and cannot go on with the new topic is a conflict.
 #[test]
-fn a_subscription_that_was_not_written_and_cannot_go_on_is_a_conflict() {
+fn unwritten_incompatible_subscription_is_a_conflict() {
     let mut desk = Desk::with_billing();
     let mapped = json!({ "endpoint": { "url": BILLING }, "deliverySchema": "CloudEvents" });
     desk.put_topic(json!({ "inputSchema": "EventGrid", "subscriptions": { "Billing": mapped } }))
@@ -331,8 +332,9 @@ fn the_first_write_joins_every_link() {
     assert_eq!((change.is_new, change.links_changed.len()), (true, 2));
 }
 
+/// Endpoint that is a publish URL of this installation is refused unless it was there before.
 #[test]
-fn an_endpoint_that_is_a_publish_url_is_refused_unless_it_was_there_before() {
+fn publish_url_endpoint_is_refused_unless_already_present() {
     let own = json!({ "endpoint": { "url": "https://publish.example/topics/orders/events" } });
     let mut desk = Desk::new();
     refused(
@@ -435,8 +437,9 @@ fn an_action_changes_the_state_or_says_why_not() {
     );
 }
 
+/// Keys are never made twice.
 #[test]
-fn no_key_is_made_twice() {
+fn new_publish_keys_differ() {
     let desk = Desk::new();
     let editor = desk.editor();
     assert_ne!(editor.new_publish_key(), editor.new_publish_key());

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::gap::LogGapView;
 use crate::api::IsoTimestamp;
-use crate::delivery_log::{Kind, LogRecord, LogResult, Origin};
+use crate::delivery_log::{AttemptOrigin, LogRecord, LogResult, RecordKind};
 
 /// One page of records of the delivery log, the newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -40,7 +40,7 @@ pub struct RecordView {
     pub time: IsoTimestamp,
     /// An attempt, or which change: `accepted`, `waiting`, `held`, `answered-late`, `expired`,
     /// `given-up`, `dead-lettered`, `dropped`. `unknown` is a word of a newer version.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// The event's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "order-1001")]
@@ -77,7 +77,7 @@ pub struct RecordView {
     pub attempt: u16,
     /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of
     /// a newer version.
-    pub origin: Origin,
+    pub origin: AttemptOrigin,
     /// The replay that the event came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::delivery_log::{Kind, gather_by_delivery};
+use crate::delivery_log::{RecordKind, gather_by_delivery};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -13,7 +13,7 @@ fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> LogRecord {
     LogRecord {
         record_id: format!("{number:032x}"),
         time: at(u64::from(number) * 1_000),
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         delivery_key: "k-0".to_owned(),
@@ -21,9 +21,9 @@ fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> LogRecord {
         event_type: Some("order.paid".into()),
         attempt: number,
         origin: if number == 1 {
-            Origin::First
+            AttemptOrigin::First
         } else {
-            Origin::Retry
+            AttemptOrigin::Retry
         },
         result,
         reason: reason.map(str::to_owned),
@@ -94,7 +94,7 @@ fn an_event_that_was_given_up_says_why_and_where_it_lies() {
     let written = LogRecord {
         record_id: "9".repeat(32),
         time: at(9_000),
-        kind: Kind::DeadLettered,
+        kind: RecordKind::DeadLettered,
         dead_letter_object: Some("ORDERS/BILLING/x.json".into()),
         reason: None,
         ..last.clone()
@@ -131,8 +131,9 @@ fn the_payload_is_shown_if_it_is_asked_for() {
     assert!(shown.contains(r#""payload":{"id":"order-1"}"#), "{shown}");
 }
 
+/// Event can be sent again as long as both its records and its payload are kept.
 #[test]
-fn an_event_can_be_sent_again_while_the_log_and_the_payload_are_kept() {
+fn resend_is_possible_while_log_and_payload_are_kept() {
     let until = |record: LogRecord, retention| {
         let history = gather_by_delivery(vec![record]).remove(0);
         DeliveryView::from_history(&history, retention, false)

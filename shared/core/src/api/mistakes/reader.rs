@@ -111,8 +111,8 @@ fn visit_scalar<'de, V: Visitor<'de>>(value: &Value, visitor: V) -> Result<V::Va
 /// Reads a number or boolean, which YAML may have as a text.
 macro_rules! plain_scalars {
     ($($deserialize:ident)*) => {
-        $(fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-            match self.plain() {
+        $(fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
+            match self.text_as_scalar() {
                 Some(value) => visit_scalar(&value, visitor),
                 None => self.deserialize_any(visitor),
             }

@@ -120,8 +120,9 @@ fn items_keep_their_numbers() {
     );
 }
 
+/// Mistakes that only follow from another mistake are left out.
 #[test]
-fn what_follows_from_a_mistake_is_left_out() {
+fn consequences_of_a_mistake_are_not_reported() {
     // Without its URL, the endpoint lacks one; without its only step, the schedule is too short.
     let broken = json!({ "a": {
         "endpoint": { "url": 5 }, "retryPolicy": { "schedule": ["P2D"] },
@@ -149,8 +150,9 @@ fn what_follows_from_a_mistake_is_left_out() {
     );
 }
 
+/// Rules that may depend on an unknown word are not judged.
 #[test]
-fn where_a_word_is_unknown_no_rule_is_judged_that_may_depend_on_it() {
+fn unknown_word_suspends_rules_that_depend_on_it() {
     let topic = |schema: &str| {
         json!({
             "inputSchema": schema, "inputMapping": {},
@@ -233,8 +235,9 @@ fn yaml_may_leave_quotes_and_empty_objects_out() {
     assert_eq!((of(InputNotation::Yaml), of(InputNotation::Json)), (0, 4));
 }
 
+/// Mistakes are named up to the number that a person reads.
 #[test]
-fn no_more_mistakes_are_named_than_a_person_reads() {
+fn mistakes_are_limited_to_the_maximum() {
     let floors: serde_json::Map<_, _> = (0..500).map(|n| (n.to_string(), json!("x"))).collect();
     let topic = json!({ "subscriptions": { "a": {
         "endpoint": endpoint(), "retryPolicy": { "waitFloors": floors },
@@ -253,8 +256,9 @@ fn many_values_below_a_long_name_are_one_short_mistake() {
     );
 }
 
+/// Value of another kind where a word is expected gets the words named.
 #[test]
-fn where_a_word_is_expected_the_words_are_named() {
+fn wrong_kind_of_value_names_the_expected_words() {
     let words = "expected one of `CloudEvents`, `EventGrid`, `Custom`";
     for (schema, kind) in [
         (json!(1), "a number"),
@@ -267,8 +271,9 @@ fn where_a_word_is_expected_the_words_are_named() {
     }
 }
 
+/// Mistakes do not repeat a value, which may be a secret.
 #[test]
-fn no_mistake_repeats_a_value() {
+fn mistakes_never_repeat_values() {
     for signing in [
         json!({ "secrets": "whsec_hush" }),
         json!("whsec_hush"),
@@ -309,8 +314,9 @@ struct Inner {
     count: u64,
 }
 
+/// Response of a newer server is read without the members and words that only it knows.
 #[test]
-fn answer_of_a_newer_server_is_read_without_what_only_that_one_knows() {
+fn newer_response_is_read_without_unknown_members() {
     let check = |answer: Value, expected: Option<Known>| {
         let read = read_answer::<Known>(answer.to_string().as_bytes());
         assert_eq!(read.ok(), expected, "{answer}");

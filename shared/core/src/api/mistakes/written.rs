@@ -82,8 +82,8 @@ struct WrittenVisitor;
 
 macro_rules! scalars {
     ($($visit:ident: $type:ty),*) => {
-        $(fn $visit<E>(self, value: $type) -> Result<Written, E> {
-            Ok(Written::scalar(value.into()))
+        $(fn $visit<E>(self, value: $type) -> Result<WrittenValue, E> {
+            Ok(WrittenValue::from_scalar(value.into()))
         })*
     };
 }

@@ -64,7 +64,7 @@ mod tests {
     use crate::api::notice::Notice;
 
     #[test]
-    fn it_says_which_subscription_and_why() {
+    fn disabled_notice_names_subscription_and_reason() {
         let disabled = DisabledNotice {
             topic: &TopicName::parse("Orders").unwrap(),
             subscription: &SubscriptionName::parse("billing").unwrap(),

@@ -447,8 +447,9 @@ mod tests {
         )
     }
 
+    /// Notice of a failing subscription has its share of arrivals and its last response.
     #[test]
-    fn notice_of_a_failing_subscription_has_its_share_and_last_answer() {
+    fn failing_subscription_notice_has_share_and_last_response() {
         let (topic, subscription) = orders_billing();
         let tries = refused();
         let news = |incident| {

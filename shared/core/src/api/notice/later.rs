@@ -87,8 +87,9 @@ mod tests {
         assert_eq!(delays.len(), 99);
     }
 
+    /// Letter that asks again for notices about dropped events says that they were dropped.
     #[test]
-    fn what_was_dropped_is_asked_for_as_dropped() {
+    fn dropped_events_stay_dropped_in_the_retry_letter() {
         let (asked, _) = notice_retry_letter(letter(), LetterFate::Dropped, NOW).unwrap();
         assert!(asked.asks_for_notices_only() && asked.dropped && asked.object.is_none());
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_of_a_link_what_is_known_of_it() {
+    fn link_notice_shows_everything_known_of_the_link() {
         let expected = json!({
             "specversion": "1.0", "id": "link.https://a.example:443.down.1700000000000", "source": "/links",
             "type": "dev.posthaste.link.down", "subject": "/links/https://a.example:443",
@@ -142,8 +142,9 @@ mod tests {
         );
     }
 
+    /// Notice about one subscription on a link names that subscription.
     #[test]
-    fn it_names_the_subscription_where_only_that_is_meant() {
+    fn subscription_notice_names_topic_and_subscription() {
         let up = TargetCondition {
             phase: TargetPhase::Recovering,
             ..condition()

@@ -162,8 +162,9 @@ mod tests {
         })
     }
 
+    /// Notice says what changed and what producers get because of it.
     #[test]
-    fn it_says_what_changed_and_what_producers_get_because_of_it() {
+    fn pressure_notice_shows_the_change_and_its_effect() {
         let expected = json!({
             "specversion": "1.0", "id": "pressure.drain-time.1700000000000", "source": "/pressure",
             "type": "dev.posthaste.pressure.changed", "subject": "/pressure/drain-time",
@@ -172,8 +173,9 @@ mod tests {
         assert_eq!(shown(&change(), EventSchema::CloudEvents), expected);
     }
 
+    /// Notice comes in the schema of the topic that gets it.
     #[test]
-    fn it_comes_in_the_schema_of_the_topic_that_is_told() {
+    fn pressure_notice_has_the_schema_of_the_topic_told() {
         let expected = json!({
             "id": "pressure.drain-time.1700000000000",
             "topic": "/pressure", "subject": "/pressure/drain-time",
@@ -194,8 +196,9 @@ mod tests {
         );
     }
 
+    /// Notice about the pressure of one topic names the topic and its subscription.
     #[test]
-    fn of_a_topic_it_names_the_topic_and_its_subscription() {
+    fn topic_pressure_notice_names_topic_and_subscription() {
         let topic = ChangedTopic {
             name: TopicName::parse("Orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
@@ -221,8 +224,9 @@ mod tests {
         assert_eq!(told["data"], expected);
     }
 
+    /// Notice about a resource that cannot be read any more has its level but no reading.
     #[test]
-    fn of_a_resource_that_cannot_be_read_any_more_only_the_level_is_told() {
+    fn unreadable_resource_notice_shows_only_the_level() {
         let told = shown(
             &PressureChange {
                 seen: None,

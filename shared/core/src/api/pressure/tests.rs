@@ -129,8 +129,9 @@ fn a_forgotten_state_is_shown_as_normal_with_what_was_read_last() {
     );
 }
 
+/// Delay of every acknowledgement is shown also where the state is forgotten.
 #[test]
-fn what_every_acknowledgement_waits_is_shown_also_of_a_forgotten_state() {
+fn base_delay_is_shown_even_of_a_forgotten_state() {
     let mut base = state();
     base.base_ms = 2_000;
     let view = shown(&base, 900_001);
@@ -164,8 +165,9 @@ fn a_state_from_the_future_is_as_old_as_it_is_far_off() {
     );
 }
 
+/// Age says nothing where no resource is watched.
 #[test]
-fn where_nothing_is_watched_age_says_nothing() {
+fn unmonitored_state_stays_current_at_any_age() {
     let view = shown(&PressureState::unmonitored(POLL), 86_400_000);
     assert_eq!(
         (&view["freshness"], &view["monitored"]),

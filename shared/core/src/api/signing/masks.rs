@@ -136,8 +136,9 @@ mod tests {
         );
     }
 
+    /// Settings as they are shown keep every secret and time when they are written back.
     #[test]
-    fn what_is_shown_is_accepted_when_it_is_written_back() {
+    fn masked_secrets_are_accepted_when_written_back() {
         for ends in [[None, Some(END)], [Some(END), None], [None, None]] {
             for secrets in [["whsec_a", "whsk_b"], ["whsec_a", "whsec_a"]] {
                 let present = settings(&secrets, &ends);
@@ -220,8 +221,9 @@ mod tests {
         assert_eq!(ending.resolve_masks(&none, NOW), Err(MaskError::AllEnd));
     }
 
+    /// Mask beside the time at which its secret ended keeps nothing.
     #[test]
-    fn a_mask_beside_the_time_at_which_its_secret_ended_keeps_nothing() {
+    fn mask_beside_an_ended_time_keeps_no_secret() {
         let shown = settings(&[&mask("whsec_b"), &mask("whsec_a")], &[None, Some(END)]);
         let left = settings(&["whsec_b"], &[]);
         let later = NOW + Duration::from_hours(1);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn client_errors_refuse_content_but_for_six_that_speak_of_the_endpoint() {
+    fn client_errors_refuse_content_except_six_about_the_endpoint() {
         let refuses: Vec<_> = (100..=999)
             .filter(|status| !refuses_content(*status))
             .collect();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permanent_refusal_splits_at_once_and_a_retried_one_the_second_time() {
+    fn permanent_refusal_splits_at_once_retried_one_the_second_time() {
         for status in [400, 413] {
             check(&[answered(status, 2)], SplitDecision::Split);
         }
@@ -218,8 +218,9 @@ mod tests {
         check(&[answered(400, 4), answered(500, 2)], SplitDecision::Judge);
     }
 
+    /// Halves are sent next, or one event where too few requests are left for halving.
     #[test]
-    fn halves_are_sent_next_or_one_event_where_too_few_requests_are_left_for_halving() {
+    fn next_request_is_half_or_one_event_when_requests_run_short() {
         for (refused, requests_left, expected) in [
             (2, 1, 1),
             (3, 1, 1),

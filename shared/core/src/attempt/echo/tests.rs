@@ -215,7 +215,7 @@ fn number_of_a_character_may_begin_with_any_zeros() {
 }
 
 #[test]
-fn what_is_no_escape_stays_as_it_is() {
+fn text_without_escapes_stays_as_it_is() {
     for text in [
         "100 % of it + more & more; &c. \\ \\x \\u12 \\ud83d \\ud83d\\u0041 %zz %2 &#; &#x; &nope;",
         "%",

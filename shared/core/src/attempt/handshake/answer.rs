@@ -259,8 +259,9 @@ mod tests {
         check(200, &[(origin, "*"), (rate, "0")], refused(rated));
     }
 
+    /// An endpoint without the header may still call back; one that names another origin may not.
     #[test]
-    fn who_withholds_the_header_may_still_call_back_and_who_names_another_origin_may_not() {
+    fn missing_origin_header_allows_a_callback_and_another_does_not() {
         let said = HandshakeResult::Awaited {
             said: "it answered 405 without WebHook-Allowed-Origin".to_owned(),
         };
@@ -275,8 +276,9 @@ mod tests {
         );
     }
 
+    /// Only the beginning of a long origin is kept.
     #[test]
-    fn of_a_long_origin_only_the_beginning_is_kept() {
+    fn long_origin_is_cut_in_the_reason() {
         let kept = "a".repeat(199);
         let reason = format!(
             r#"the endpoint allows the origin "{kept}, and this one is "posthaste.example""#

@@ -39,7 +39,7 @@ fn a_rate_a_second_is_whole_requests_a_minute_rounded_down() {
 }
 
 #[test]
-fn a_lease_has_what_is_wanted_and_never_more_than_a_second_of_requests() {
+fn lease_has_the_wanted_requests_up_to_one_second_of_them() {
     let check = |per_minute: u32, wanted: u32, requests: u32| {
         let (lease, _) = lease(rate(per_minute).take_lease(None, wanted, NOW));
         assert_eq!(lease.requests, requests, "{wanted} at {per_minute}");
@@ -51,8 +51,9 @@ fn a_lease_has_what_is_wanted_and_never_more_than_a_second_of_requests() {
     check(u32::MAX, u32::MAX, 71_582_788);
 }
 
+/// Each request of a lease has its own moment and is lost a second after it.
 #[test]
-fn each_request_of_a_lease_has_its_own_moment_and_is_lost_a_second_after_it() {
+fn lease_requests_have_own_moments_and_lapse_a_second_later() {
     let (mut lease, state) = lease(rate(600).take_lease(None, 3, NOW));
     assert_eq!(state.taken_until, after(300));
     let first = lease.next_token(NOW).unwrap();
@@ -96,7 +97,7 @@ fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
 }
 
 #[test]
-fn who_finds_nothing_stands_in_line() {
+fn request_that_finds_nothing_lines_up() {
     let check = |per_minute: u32,
                  last_ms: Option<u64>,
                  nothing_before: Timestamp,
@@ -173,7 +174,7 @@ fn the_rarer_the_requests_the_longer_each_may_wait_for_its_lane() {
 }
 
 #[test]
-fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
+fn state_is_read_as_written_and_never_as_something_else() {
     let text = r#"{"v":1,"taken_until":1700000000000}"#;
     let state = RateState::parse(text.as_bytes()).unwrap();
     assert_eq!(state.render(), text);

@@ -62,7 +62,7 @@ impl SigningKey {
 }
 
 impl PublicKey {
-    /// The key as the member `x` of a JSON Web Key (RFC 8037).
+    /// The key as the member `jwk_x` of a JSON Web Key (RFC 8037).
     pub fn jwk_x(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)
     }

@@ -184,7 +184,7 @@ fn object_that_cannot_be_read_keeps_all_slots_for_one_lease() {
 }
 
 #[test]
-fn no_two_states_are_alike() {
+fn states_are_never_alike() {
     let (_, first) = lease(most(5).take_slots(None, &claim("a", 1), NOW));
     let second = first.give_back("a", 0, NOW).unwrap();
     let (_, third) = lease(most(5).take_slots(Some(&second), &claim("a", 1), NOW));

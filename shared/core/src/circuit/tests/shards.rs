@@ -22,8 +22,9 @@ fn with(seen: &[(DeliveryTarget, Observation)]) -> LinkShard {
     shard
 }
 
+/// A link and its subscriptions are in one part, and links are spread over all parts.
 #[test]
-fn a_link_and_its_subscriptions_are_in_one_part_and_links_are_spread() {
+fn link_shares_a_part_with_its_subscriptions() {
     let used: std::collections::BTreeSet<_> = (0..500)
         .map(|n| shard_index(&link(&format!("h{n}.example"))))
         .collect();
@@ -49,7 +50,7 @@ fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
 }
 
 #[test]
-fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
+fn malformed_shard_is_refused_and_a_newer_one_told_apart() {
     assert!(matches!(
         LinkShard::parse(b"{}"),
         Err(FormatError::Malformed(..))
@@ -60,8 +61,9 @@ fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
     ));
 }
 
+/// A failing link stops all of its subscriptions; a failing subscription stops only itself.
 #[test]
-fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only_itself() {
+fn failing_link_stops_its_subscriptions_and_each_only_itself() {
     let settings = HealthSettings::default();
     let gates = |shard: &LinkShard| {
         ["billing", "audit"]
@@ -83,8 +85,9 @@ fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only
     );
 }
 
+/// One probe asks a link and its subscription, and no other delivery gets a probe.
 #[test]
-fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
+fn single_probe_asks_a_link_and_its_subscription_at_once() {
     let settings = HealthSettings::default();
     let own = subscription("a.example", "billing");
     let link = DeliveryTarget::Link(link("a.example"));
@@ -112,7 +115,7 @@ fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
 }
 
 #[test]
-fn what_a_wrong_clock_wrote_holds_nobody() {
+fn records_by_a_wrong_clock_hold_nothing() {
     let settings = HealthSettings::default();
     let own = subscription("a.example", "billing");
     let mut shard = LinkShard::default();
@@ -130,8 +133,9 @@ fn what_a_wrong_clock_wrote_holds_nobody() {
     );
 }
 
+/// A clock that is set back ends holds and ramps instead of lengthening them.
 #[test]
-fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
+fn clock_set_back_ends_holds_and_ramps_early() {
     let settings = HealthSettings::default();
     let own = subscription("a.example", "billing");
     let glitch = with(&[(own.clone(), failing())]);

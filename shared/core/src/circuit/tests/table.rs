@@ -47,19 +47,16 @@ fn states() -> Vec<(&'static str, Option<TargetCondition>)> {
             "recovering",
             Some(condition(TargetPhase::Recovering, 1, NOW)),
         ),
-        ("paused", Some(requested_pause(1, ahead))),
-        ("paused due", Some(requested_pause(1, NOW))),
-        (
-            "paused probed",
-            Some(probed(requested_pause(1, NOW), "me", ahead)),
-        ),
+        ("paused", Some(pause(1, ahead))),
+        ("paused due", Some(pause(1, NOW))),
+        ("paused probed", Some(probed(pause(1, NOW), "me", ahead))),
         (
             "paused again while probed",
-            Some(probed(requested_pause(1, NOW + mins(2)), "me", ahead)),
+            Some(probed(pause(1, NOW + mins(2)), "me", ahead)),
         ),
         (
             "the ninth pause probed",
-            Some(probed(requested_pause(9, NOW), "me", ahead)),
+            Some(probed(pause(9, NOW), "me", ahead)),
         ),
         (
             "glitch 1 until asked",
@@ -277,7 +274,7 @@ fn failure_after_a_forced_end_is_of_the_same_spell() {
 }
 
 #[test]
-fn nothing_is_kept_of_what_is_over() {
+fn finished_conditions_are_not_kept() {
     let settings = HealthSettings::default();
     let check = |condition: &TargetCondition, after, expected| {
         assert_eq!(
@@ -286,12 +283,8 @@ fn nothing_is_kept_of_what_is_over() {
             "{condition:?} {after:?}"
         );
     };
-    check(
-        &requested_pause(1, NOW),
-        mins(60).saturating_sub(secs(1)),
-        false,
-    );
-    check(&requested_pause(1, NOW), mins(60), true);
+    check(&pause(1, NOW), mins(60).saturating_sub(secs(1)), false);
+    check(&pause(1, NOW), mins(60), true);
     check(
         &as_asked(condition(TargetPhase::Glitch, 1, NOW)),
         mins(60),

@@ -101,7 +101,7 @@ fn an_endpoint_that_asks_for_a_pause_is_asked_once_after_it() {
 }
 
 #[test]
-fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_are_a_retry() {
+fn ten_pauses_in_a_row_are_a_glitch_and_three_glitches_a_retry() {
     let settings = HealthSettings::default();
     let mut at = NOW;
     let mut course = Vec::new();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
-use crate::delivery_log::{LogRecord, change, join_records, parse_records};
+use crate::delivery_log::{LogRecord, change_for_verdict, join_records, parse_records};
 use crate::events::EventEnvelope;
 use crate::model::{
     CREATION_ID_BYTES, CreationId, EventMarks, Hops, LastAttempt, SubscriptionName, TopicName,
@@ -117,9 +117,9 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
     };
     let text_of = |text: &str| Some(text.to_owned());
     let expected = LogRecord {
-        record_id: record_id("m", 2, "k-0", 1, Kind::Attempt, AT),
+        record_id: record_id("m", 2, "k-0", 1, RecordKind::Attempt, AT),
         time: AT,
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         topic: "orders".to_owned(),
         subscription: "billing".to_owned(),
         identity: text_of("010101010101010101010101"),
@@ -132,10 +132,10 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         webhook_id: text_of("msg_k-0"),
         own_webhook_id: None,
         attempt: 1,
-        origin: Origin::First,
+        origin: AttemptOrigin::First,
         run_id: None,
         result: LogResult::Retry,
-        wait: Wait::Begins,
+        wait: WaitTransition::Begins,
         reason: text_of("Busy"),
         status: Some(503),
         error: text_of("timed out without an answer"),
@@ -184,22 +184,23 @@ fn record_says_whether_its_delivery_waited_and_waits() {
         record(event, change, RecordDetails::default()).wait
     };
     for change in &ended {
-        assert_eq!(wait(0, None, false, change), Wait::None);
-        assert_eq!(wait(0, Some(true), false, change), Wait::Ends);
-        assert_eq!(wait(2, None, false, change), Wait::Ends);
-        assert_eq!(wait(2, Some(false), false, change), Wait::None);
-        assert_eq!(wait(2, None, true, change), Wait::None);
+        assert_eq!(wait(0, None, false, change), WaitTransition::None);
+        assert_eq!(wait(0, Some(true), false, change), WaitTransition::Ends);
+        assert_eq!(wait(2, None, false, change), WaitTransition::Ends);
+        assert_eq!(wait(2, Some(false), false, change), WaitTransition::None);
+        assert_eq!(wait(2, None, true, change), WaitTransition::None);
     }
     for change in &waiting {
-        assert_eq!(wait(0, None, false, change), Wait::Begins);
-        assert_eq!(wait(0, Some(true), false, change), Wait::Lasts);
-        assert_eq!(wait(2, None, false, change), Wait::Lasts);
-        assert_eq!(wait(2, Some(false), false, change), Wait::Begins);
+        assert_eq!(wait(0, None, false, change), WaitTransition::Begins);
+        assert_eq!(wait(0, Some(true), false, change), WaitTransition::Lasts);
+        assert_eq!(wait(2, None, false, change), WaitTransition::Lasts);
+        assert_eq!(wait(2, Some(false), false, change), WaitTransition::Begins);
     }
 }
 
+/// Record of an event without text leaves out what is unknown.
 #[test]
-fn what_is_unknown_is_left_out() {
+fn unknown_members_are_left_out() {
     let delivery = delivery(2);
     let entry = entry(inline(EVENT));
     let event = RecordedEvent {
@@ -209,11 +210,11 @@ fn what_is_unknown_is_left_out() {
     let record = record(event, &held(), RecordDetails::default());
     assert_eq!(
         (record.kind, record.result, record.attempt),
-        (Kind::Held, LogResult::Held, 2)
+        (RecordKind::Held, LogResult::Held, 2)
     );
     assert_eq!(
         (record.origin, record.event_id, record.status),
-        (Origin::Retry, None, None)
+        (AttemptOrigin::Retry, None, None)
     );
 }
 
@@ -234,7 +235,7 @@ fn a_replayed_event_is_the_replay_s_on_every_attempt() {
         );
         assert_eq!(
             (record.origin, record.attempt),
-            (Origin::Replay, attempts + 1)
+            (AttemptOrigin::Replay, attempts + 1)
         );
         assert_eq!(record.run_id.as_deref(), Some("run-1"));
     }
@@ -256,8 +257,9 @@ fn only_the_records_before_the_first_retry_have_the_payload() {
     assert_eq!((payload(1, true), payload(0, false)), (None, None));
 }
 
+/// Log keeps the key of a payload that is too large for it.
 #[test]
-fn of_a_large_payload_the_log_keeps_where_it_is() {
+fn large_payload_is_kept_as_a_reference() {
     let stored = EventPayload::Stored {
         key: "payloads/a".to_owned(),
         bytes: 9,

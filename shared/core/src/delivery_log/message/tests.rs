@@ -1,6 +1,6 @@
 use super::super::record::tests::full;
 use super::*;
-use crate::delivery_log::{Kind, LogResult, RecordPayload, Wait};
+use crate::delivery_log::{LogResult, RecordKind, RecordPayload, WaitTransition};
 use crate::model::RECORDS_MESSAGE_BYTES_MAX;
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const RECORDS_V1: &str = include_str!("../fixtures/records-v1.json");
 const RECORDS_V2: &str = include_str!("../fixtures/records-v2.json");
 
 fn short() -> LogRecord {
-    let kind = Kind::Held;
+    let kind = RecordKind::Held;
     let result = LogResult::Held;
     let record_id = "0".repeat(32);
     LogRecord {
@@ -48,7 +48,7 @@ fn members_that_came_later_raise_no_version() {
 #[test]
 fn wait_of_a_delivery_raises_no_version() {
     let waiting = LogRecord {
-        wait: Wait::Begins,
+        wait: WaitTransition::Begins,
         ..full()
     };
     let bodies = render_records(std::slice::from_ref(&waiting));
@@ -56,7 +56,11 @@ fn wait_of_a_delivery_raises_no_version() {
     assert!(text.starts_with("{\"v\":1,") && text.contains(r#","wait":"begins","#));
     assert_eq!(parse_records(&bodies[0]).unwrap(), [waiting]);
     let former = parse_records(RECORDS_V1.as_bytes()).unwrap();
-    assert!(former.iter().all(|record| record.wait == Wait::Unknown));
+    assert!(
+        former
+            .iter()
+            .all(|record| record.wait == WaitTransition::Unknown)
+    );
 }
 
 /// A record as deliver makes it: its payload apart, and without the names in that.
@@ -69,8 +73,9 @@ fn text(record_id: &str, schema: &str, payload: &str) -> RecordText {
     RecordText::new(&record, Some(Bytes::copy_from_slice(payload.as_bytes()))).unwrap()
 }
 
+/// Message does not repeat what a payload says, nor a payload that an earlier record has.
 #[test]
-fn what_a_payload_says_is_written_once() {
+fn names_and_payloads_are_written_once() {
     let one =
         r#"{"id":"1","source":"/s","type":"made","subject":"x","topic":"/t","eventType":"paid"}"#;
     let two = r#"{"id":"2"}"#;
@@ -118,8 +123,9 @@ fn what_a_payload_says_is_written_once() {
     assert_eq!(payloads, [one, two, one, one, two, one]);
 }
 
+/// Records with the same payload take messages of a bounded size, also unshared.
 #[test]
-fn records_with_the_same_payload_take_messages_of_a_bounded_weight() {
+fn shared_payload_records_fill_messages_of_bounded_size() {
     let check = |payload_bytes: usize, records: usize, messages: usize| {
         let payload = format!("\"{}\"", "x".repeat(payload_bytes));
         let texts: Vec<_> = (0..records)
@@ -170,7 +176,7 @@ fn a_payload_is_found_again_among_the_latest_different_ones() {
 }
 
 #[test]
-fn no_records_make_no_message() {
+fn empty_list_of_records_makes_no_message() {
     assert_eq!(render_records(&[]), Vec::<Bytes>::new());
 }
 
@@ -198,8 +204,9 @@ fn as_few_messages_as_fit_hold_all_records_in_order() {
     assert_eq!(read, records);
 }
 
+/// Member of a newer program is passed over, and a missing one has its default.
 #[test]
-fn a_member_of_a_newer_program_is_passed_over_and_a_missing_one_has_its_default() {
+fn newer_member_is_ignored_and_missing_member_defaults() {
     let newer =
         r#"{"v":1,"extra":1,"records":[{"recordId":"a","colour":{"x":[]},"result":"teleported"}]}"#;
     let expected = LogRecord {
@@ -209,8 +216,9 @@ fn a_member_of_a_newer_program_is_passed_over_and_a_missing_one_has_its_default(
     assert_eq!(parse_records(newer.as_bytes()).unwrap(), [expected]);
 }
 
+/// Error tells a message that is not ours from one of a newer version.
 #[test]
-fn what_is_not_ours_is_told_from_what_is_newer() {
+fn foreign_message_differs_from_newer_message() {
     let same =
         |pair| format!(r#"{{"v":2,"records":[{{"recordId":"a"}}],"samePayloads":[{pair}]}}"#);
     let same = ["[0,0]", "[0,1]", "[1,0]", "[0]", "[-1,0]"].map(same);

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::{Kind, LogResult, Wait};
+use super::super::{LogResult, RecordKind, WaitTransition};
 use super::*;
 use crate::stored::FormatError;
 
@@ -11,11 +11,11 @@ const WAITING_PART_V1: &str = include_str!("../../stored/fixtures/waiting-part-v
 const WAITING_LOOK_V1: &str = include_str!("../../stored/fixtures/waiting-look-v1.json");
 const WAITING_LOOK_V1_REST: &str = include_str!("../../stored/fixtures/waiting-look-v1-rest.json");
 
-fn record(subscription: &str, wait: Wait) -> LogRecord {
+fn record(subscription: &str, wait: WaitTransition) -> LogRecord {
     LogRecord {
         topic: "orders".to_owned(),
         subscription: subscription.to_owned(),
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         result: LogResult::Retry,
         wait,
         ..LogRecord::default()
@@ -51,13 +51,19 @@ fn changes_of_a_message_add_up() {
     let parts = added(&[
         (
             "m-1",
-            vec![record("a", Wait::Begins), record("a", Wait::Begins)],
+            vec![
+                record("a", WaitTransition::Begins),
+                record("a", WaitTransition::Begins),
+            ],
         ),
         (
             "m-2",
-            vec![record("a", Wait::Lasts), record("b", Wait::None)],
+            vec![
+                record("a", WaitTransition::Lasts),
+                record("b", WaitTransition::None),
+            ],
         ),
-        ("m-3", vec![record("a", Wait::Ends)]),
+        ("m-3", vec![record("a", WaitTransition::Ends)]),
     ]);
     assert_eq!((waiting(&parts, "a"), waiting(&parts, "b")), (1, 0));
     assert!(parts.iter().all(|part| !part.is_doubtful()));
@@ -66,34 +72,34 @@ fn changes_of_a_message_add_up() {
 #[test]
 fn message_without_a_change_has_no_part() {
     let records = [
-        record("a", Wait::None),
-        record("a", Wait::Lasts),
-        record("b", Wait::Begins),
-        record("b", Wait::Ends),
-        record("", Wait::Unknown),
+        record("a", WaitTransition::None),
+        record("a", WaitTransition::Lasts),
+        record("b", WaitTransition::Begins),
+        record("b", WaitTransition::Ends),
+        record("", WaitTransition::Unknown),
     ];
     assert!(WaitChanges::from_records("m-1", records.iter()).is_empty());
 }
 
 #[test]
 fn message_that_comes_again_counts_once() {
-    let begins = || vec![record("a", Wait::Begins)];
+    let begins = || vec![record("a", WaitTransition::Begins)];
     let parts = added(&[("m-1", begins()), ("m-1", begins()), ("m-2", begins())]);
     assert_eq!(waiting(&parts, "a"), 2);
 }
 
 #[test]
 fn end_that_comes_before_its_beginning_leaves_nothing() {
-    let end = ("m-2", vec![record("a", Wait::Ends)]);
+    let end = ("m-2", vec![record("a", WaitTransition::Ends)]);
     let parts = added(std::slice::from_ref(&end));
     assert_eq!(waiting(&parts, "a"), 0);
-    let parts = added(&[end, ("m-1", vec![record("a", Wait::Begins)])]);
+    let parts = added(&[end, ("m-1", vec![record("a", WaitTransition::Begins)])]);
     assert!(parts.iter().all(|part| part.waiting.is_empty()));
 }
 
 #[test]
 fn record_that_does_not_say_its_wait_makes_its_part_doubtful() {
-    let parts = added(&[("m-1", vec![record("a", Wait::Unknown)])]);
+    let parts = added(&[("m-1", vec![record("a", WaitTransition::Unknown)])]);
     let part = waiting_part("orders.a");
     for (index, it) in parts.iter().enumerate() {
         assert_eq!(it.is_doubtful(), index == part);
@@ -104,10 +110,10 @@ fn record_that_does_not_say_its_wait_makes_its_part_doubtful() {
 
 #[test]
 fn number_below_zero_makes_its_part_doubtful() {
-    let end = ("m-2", vec![record("a", Wait::Ends)]);
+    let end = ("m-2", vec![record("a", WaitTransition::Ends)]);
     let part = waiting_part("orders.a");
     assert!(added(std::slice::from_ref(&end))[part].is_doubtful());
-    let parts = added(&[end, ("m-1", vec![record("a", Wait::Begins)])]);
+    let parts = added(&[end, ("m-1", vec![record("a", WaitTransition::Begins)])]);
     assert!(!parts[part].is_doubtful());
 }
 
@@ -124,9 +130,9 @@ fn corrected_part_without_room_stays_doubtful() {
 fn folded_changes_are_a_doubtful_sum() {
     let of = |message: &str, wait| changes(message, &[record("a", wait)]).remove(0).1;
     let messages = [
-        of("m-1", Wait::Begins),
-        of("m-2", Wait::Begins),
-        of("m-3", Wait::Ends),
+        of("m-1", WaitTransition::Begins),
+        of("m-2", WaitTransition::Begins),
+        of("m-3", WaitTransition::Ends),
     ];
     let folded = PartChanges::fold_messages(&messages);
     let mut part = WaitingPart::default();
@@ -175,7 +181,7 @@ fn digest_is_found_at_its_own_place_only() {
 
 #[test]
 fn part_is_quiet_some_minutes_after_its_last_change() {
-    let parts = added(&[("m-1", vec![record("a", Wait::Begins)])]);
+    let parts = added(&[("m-1", vec![record("a", WaitTransition::Begins)])]);
     let part = &parts[waiting_part("orders.a")];
     assert!(!part.is_quiet(NOW + Duration::from_secs(299)));
     assert!(part.is_quiet(NOW + Duration::from_mins(5)));
@@ -229,7 +235,7 @@ fn rest_is_remembered_until_the_next_look() {
 
 #[test]
 fn digest_of_a_rest_is_of_all_that_was_seen() {
-    let parts = added(&[("m-1", vec![record("a", Wait::Begins)])]);
+    let parts = added(&[("m-1", vec![record("a", WaitTransition::Begins)])]);
     let listed = |events| BTreeMap::from([("orders.a".to_owned(), events)]);
     let digest = rest_digest(&listed(1), parts.iter());
     assert_eq!(digest, rest_digest(&listed(1), parts.iter()));
@@ -277,12 +283,12 @@ fn documents_are_written_as_their_fixtures_and_read_back() {
 }
 
 /// The life of a delivery: before each of its records it waits if the record before left it so.
-fn life(steps: &[bool]) -> Vec<Wait> {
+fn life(steps: &[bool]) -> Vec<WaitTransition> {
     let before = std::iter::once(false).chain(steps.iter().copied());
     let after = steps.iter().copied();
     before
         .zip(after)
-        .map(|(before, after)| Wait::between(before, after))
+        .map(|(before, after)| WaitTransition::between(before, after))
         .collect()
 }
 

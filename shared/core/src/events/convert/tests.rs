@@ -40,8 +40,9 @@ fn an_event_grid_event_becomes_a_cloud_event() {
     );
 }
 
+/// Members that Event Grid leaves empty are left out of the CloudEvent.
 #[test]
-fn what_event_grid_leaves_empty_is_left_out() {
+fn empty_event_grid_members_are_left_out() {
     check(
         r#"{"data":null,"dataVersion":"","topic":"/t","subject":"","id":"\u0031","eventType":"t","eventTime":"2026-11-21T11:00:00-0130"}"#,
         r#"{"id":"\u0031","source":"/t","specversion":"1.0","type":"t","time":"2026-11-21T11:00:00-01:30","datacontenttype":"application/json","data":null}"#,
@@ -68,8 +69,9 @@ fn unknown_members_go_along_where_cloud_events_takes_them() {
     );
 }
 
+/// Text that no attribute may hold is encoded or left out.
 #[test]
-fn what_no_attribute_may_hold_is_encoded_or_left_out() {
+fn invalid_attribute_text_is_encoded_or_left_out() {
     let grid = format!("{GRID}1}}")
         .replace("\"/s\"", r#""a\nb\u0000%""#)
         .replace("\"t\"", r#""t\u0085""#);
@@ -122,7 +124,7 @@ fn an_event_in_its_own_schema_is_the_same_slice() {
 }
 
 #[test]
-fn what_is_no_event_is_not_converted() {
+fn invalid_event_is_not_converted() {
     assert_eq!(
         cloud_event("[]"),
         Err("expected a JSON object, found an array".to_owned())

@@ -9,7 +9,7 @@ const MADE: GeneratedValues = GeneratedValues {
     seed: [7; 16],
 };
 
-/// A mapping of these members: a source, a default, or both, as in `id=order.id` and
+/// A mapping of these members: a source, a default, or both, as in `generated_id=order.id` and
 /// `subject=a|none`.
 fn mapping(members: &[&str]) -> InputMapping {
     let mut mapping = InputMapping::default();
@@ -68,7 +68,7 @@ fn refused(json: &str, members: &[&str], expected: &str) {
 const UNMAPPED_ID: &str = "6a72d0b4-a60c-421f-9207-ebe219f3f0e3";
 
 #[test]
-fn what_is_not_mapped_is_made() {
+fn unmapped_members_are_generated() {
     let expected =
         format!("{UNMAPPED_ID} 2020-08-13T18:11:29.4120000Z dev.posthaste.custom  /topics/orders ");
     check("{}", &[], &expected);
@@ -79,8 +79,9 @@ fn what_is_not_mapped_is_made() {
     );
 }
 
+/// Every event of a request gets an id of its own, and always the same.
 #[test]
-fn every_event_of_a_request_gets_an_id_of_its_own_and_always_the_same() {
+fn generated_ids_are_distinct_and_repeatable() {
     let ids: Vec<_> = (0..100)
         .map(|index| generated_id(MADE.seed, index))
         .collect();
@@ -90,8 +91,9 @@ fn every_event_of_a_request_gets_an_id_of_its_own_and_always_the_same() {
     assert_ne!(generated_id([8; 16], 0), ids[0]);
 }
 
+/// Event of the documents gets its type from its field and the rest from constants.
 #[test]
-fn the_documents_event_gets_its_type_from_its_field_and_the_rest_from_constants() {
+fn documented_event_takes_type_from_field_and_constants() {
     let event = r#"{"myEventTypeField":"Created","resource":"Users/example/Messages/1000","resourceData":{"someDataField1":"SomeDataFieldValue"}}"#;
     let expected = format!(
         "{UNMAPPED_ID} 2020-08-13T18:11:29.4120000Z Created 1.0 /topics/orders DefaultSubject"

@@ -240,8 +240,9 @@ mod tests {
         check(r#","data_base64":"\/w==""#);
     }
 
+    /// Event whose headers servers would not accept has no binary form.
     #[test]
-    fn what_servers_take_no_header_of_has_no_binary_form() {
+    fn oversized_headers_prevent_the_binary_form() {
         let with =
             |members: &str| binary(&format!(r#"{members},"data":1"#)).map(|event| event.headers);
         let bytes = |headers: &HeaderMap| {
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_an_error() {
+    fn invalid_event_is_an_error() {
         let error = |json: &'static [u8]| {
             binary_request(&Bytes::from_static(json))
                 .unwrap_err()

@@ -93,7 +93,7 @@ fn with_data(data: &str) -> String {
 }
 
 #[test]
-fn one_structured_event_is_kept_byte_for_byte() {
+fn structured_event_is_kept_byte_for_byte() {
     let event =
         "{ \"specversion\" :\"1.0\",\"id\":\"\\u0031\",\n\"source\":\"/s\",\"type\":\"t\" }";
     for content_type in [
@@ -108,8 +108,9 @@ fn one_structured_event_is_kept_byte_for_byte() {
     }
 }
 
+/// Batches as the Azure client sends them are accepted.
 #[test]
-fn what_the_azure_client_sends_is_taken() {
+fn azure_client_requests_are_accepted() {
     let body = format!("[{MINIMAL}, {MINIMAL}]");
     let both = Ok(vec![MINIMAL.to_owned(), MINIMAL.to_owned()]);
     assert_eq!(
@@ -119,8 +120,9 @@ fn what_the_azure_client_sends_is_taken() {
     assert_eq!(cloud("application/json", &body), both);
 }
 
+/// Empty batch of CloudEvents is accepted, one of Event Grid's events is refused.
 #[test]
-fn an_empty_batch_of_cloud_events_is_taken_and_of_event_grid_events_refused() {
+fn empty_batch_is_accepted_only_of_cloud_events() {
     assert_eq!(cloud(BATCH, " [ ] "), Ok(vec![]));
     refused(grid("[]"), "body: expected at least one event");
 }
@@ -346,8 +348,9 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
     }
 }
 
+/// Event Grid's events come with every content type that its documentation sends.
 #[test]
-fn event_grid_events_come_with_any_content_type_that_its_documentation_sends() {
+fn event_grid_events_are_accepted_with_any_content_type() {
     let kept = Ok(vec![GRID.to_owned()]);
     assert_eq!(grid(GRID), kept);
     assert_eq!(grid(&format!("[{GRID}]")), kept);
@@ -474,7 +477,7 @@ fn numbers_and_lone_surrogates_in_data_pass_byte_for_byte() {
 }
 
 #[test]
-fn what_sqs_refuses_is_kept_as_it_was_written() {
+fn characters_refused_by_sqs_are_kept_as_written() {
     let event = with_data("[ \"\u{fffe}\\\"\u{ffff}\\uffff\\uFFFE\", \"\u{fffd}\" ]");
     assert_eq!(
         cloud(BATCH, &format!("[{MINIMAL},{event}]")),

@@ -184,8 +184,9 @@ mod tests {
         check(Some("broadcast"), &["255.255.255.255"]);
     }
 
+    /// IPv6 addresses are public only in global unicast, without its special ranges.
     #[test]
-    fn of_v6_only_global_unicast_without_its_special_ranges_is_public() {
+    fn only_global_unicast_ipv6_is_public() {
         check(
             None,
             &[

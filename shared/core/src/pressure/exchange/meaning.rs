@@ -7,7 +7,7 @@ use super::value::SettingValue;
 use crate::pressure::keys::{self, ResourceKeys};
 use crate::pressure::table::FORMULA_STEPS;
 use crate::pressure::{
-    PressureProfile, PressureSettings, Resource, ThresholdRule, ThresholdSettings, table,
+    PressureProfile, PressureSettings, Resource, ThresholdRule, ThresholdSettings, rows_of_profile,
 };
 
 /// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above

@@ -133,8 +133,9 @@ fn check(text: &str, key: &str, expected: &str) {
     );
 }
 
+/// Every key of the documents is read and changes something, or is refused with its reason.
 #[test]
-fn every_key_of_the_documents_is_read_and_changes_something_or_is_refused_with_its_reason() {
+fn document_keys_change_something_or_are_refused_with_a_reason() {
     let unchanged = effective(&PressureSettings::default());
     for (key, value) in KEYS {
         let text = format!("{{\"{key}\": {value}}}");
@@ -146,7 +147,7 @@ fn every_key_of_the_documents_is_read_and_changes_something_or_is_refused_with_i
 }
 
 #[test]
-fn a_key_without_a_counterpart_is_taken_with_the_documents_value_alone() {
+fn key_without_a_counterpart_takes_only_the_documents_value() {
     let expected = "expected 00:05:00, as the documents have it, because nothing here corresponds to it: \
                     a batch ends with its commit, so that no message is ever left in it to expire";
     for value in ["\"00:05:00\"", "\"PT5M\""] {
@@ -235,8 +236,9 @@ fn memory_limit_is_its_high_threshold_and_the_others_follow() {
     }
 }
 
+/// A threshold of zero leaves a formula to itself and is refused where there is none.
 #[test]
-fn a_threshold_of_zero_leaves_a_formula_to_itself_and_is_refused_where_there_is_none() {
+fn zero_threshold_means_the_formula_and_is_refused_without_one() {
     let zero = r#"{"PercentageDatabaseDiskSpaceUsedHighThreshold": 0}"#;
     assert_eq!(
         effective(&set(PressureProfile::Scaled, zero)),
@@ -255,7 +257,7 @@ fn a_threshold_of_zero_leaves_a_formula_to_itself_and_is_refused_where_there_is_
 }
 
 #[test]
-fn one_threshold_alone_is_held_against_the_profiles_others() {
+fn single_threshold_is_held_against_the_profiles_others() {
     check(
         r#"{"SubmissionQueueMediumThreshold": 1000}"#,
         "SubmissionQueueMediumThreshold",
@@ -332,7 +334,7 @@ fn an_error_names_the_key_and_what_was_expected() {
 }
 
 #[test]
-fn what_is_no_map_of_keys_is_refused() {
+fn settings_that_are_no_map_of_keys_are_refused() {
     let refused = |text: &str| {
         serde_json::from_str::<ExchangeSettings>(text)
             .unwrap_err()

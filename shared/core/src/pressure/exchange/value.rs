@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_written_as_the_document_writes_it_or_as_iso_8601() {
+    fn duration_is_read_as_in_the_document_or_as_iso_8601() {
         let check = |written: &str, expected: Option<u64>| {
             assert_eq!(
                 text(written).as_length(),

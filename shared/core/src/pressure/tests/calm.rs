@@ -18,7 +18,7 @@ fn check(readings: &ResourceReadings, expected: bool) {
 }
 
 #[test]
-fn it_is_calm_below_half_of_normal() {
+fn state_is_calm_below_half_of_normal() {
     check(&at_rest(), true);
     // The thresholds for Normal are 2000 messages, 1000 dead letters and 30 seconds.
     check(
@@ -52,7 +52,7 @@ fn it_is_calm_below_half_of_normal() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_calm() {
+fn unreadable_resource_is_not_calm() {
     let rest = after(&at_rest(), &PressureState::normal(START));
     assert!(rest.is_calm());
     assert!(
@@ -69,7 +69,7 @@ fn what_could_not_be_read_is_not_calm() {
 }
 
 #[test]
-fn it_is_not_calm_while_a_tarpit_runs_out() {
+fn state_is_not_calm_while_a_tarpit_runs_out() {
     let rest = after(&at_rest(), &PressureState::normal(START));
     let base = PressureState {
         tarpit_ms: 100,

@@ -176,7 +176,7 @@ fn every_line_has_a_word_for_every_poll() {
 /// Every resource reaches every level in every profile, and is held for longer than its history, if
 /// it has one.
 #[test]
-fn nothing_of_the_table_is_left_out() {
+fn cases_reach_every_level_of_the_table() {
     let mut longest: BTreeMap<(Resource, String, String), usize> = BTreeMap::new();
     each_case(|block, profile, case| {
         for run in case["levels"].chunk_by(|one, other| one == other) {

@@ -145,8 +145,9 @@ fn a_fast_fleet_with_ten_thousand_waiting_slows_nobody() {
     );
 }
 
+/// A slow fleet slows producers long before an hour of work waits.
 #[test]
-fn a_slow_fleet_slows_producers_long_before_an_hour_of_work_waits() {
+fn slow_fleet_slows_producers_long_before_an_hour_waits() {
     let mut fleet = Fleet::new(PressureSettings::default(), 2);
     // Five times as much as it can deliver, for two minutes; then nothing.
     fleet.load(5, 1).load(60, 10).load(250, 0);
@@ -198,8 +199,9 @@ fn by_the_documents_the_length_of_the_queue_alone_decides() {
     ");
 }
 
+/// A queue that stays long is refused after its history and accepted at Normal.
 #[test]
-fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal() {
+fn long_queue_is_refused_after_its_history_accepted_at_normal() {
     let mut fleet = Fleet::new(exchange(), 100);
     fleet
         .load(20, 250)
@@ -338,8 +340,9 @@ fn flap(profile: PressureProfile, resource: Resource, threshold: u64, from: u64)
         .count()
 }
 
+/// Flapping around any threshold of any resource changes nothing after the first time.
 #[test]
-fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first_time() {
+fn flapping_around_any_threshold_changes_nothing_after_once() {
     for profile in [
         PressureProfile::Scaled,
         PressureProfile::Exchange2013,
@@ -389,8 +392,9 @@ fn flap_drain(visible: u64, border: u64, from: u64) -> Vec<u32> {
     trace.log.into_iter().flat_map(|(_, ids)| ids).collect()
 }
 
+/// A long queue acts once, however the drain time swings around a border.
 #[test]
-fn around_no_border_of_the_drain_time_does_a_long_queue_begin_and_end_to_act_again_and_again() {
+fn drain_time_at_a_border_does_not_make_a_long_queue_flap() {
     for visible in [5000, 50_000] {
         assert_eq!(flap_drain(visible, 30, 0), [PRESSURE_ROSE]);
         assert_eq!(flap_drain(visible, 30, 59), [PRESSURE_ROSE]);

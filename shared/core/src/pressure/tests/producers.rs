@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
+fn stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(10, &reading(Resource::VersionBuckets, 2000));
     let at = |age_ms: i64, tier| {
@@ -77,7 +77,7 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
 
 /// What runs out on AWS are the places of deliver, and they are all taken in any burst.
 #[test]
-fn places_of_deliver_refuse_producers_only_where_a_backlog_lasts() {
+fn places_of_deliver_refuse_only_where_a_backlog_lasts() {
     let busy = |messages, drain_secs| ResourceReadings {
         database: Some(DatabaseSpace::InFlight { messages, max: 500 }),
         drain_secs: Some(drain_secs),
@@ -141,8 +141,9 @@ fn header_after(trace: &Trace, tier: ProducerTier, secs: u64) -> String {
     header_of(&trace.state, tier, &admission).unwrap_or_default()
 }
 
+/// A producer is told of the resource that it waits for, and not of something worse.
 #[test]
-fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
+fn waiting_producer_is_told_its_own_cause_not_a_worse_one() {
     // Slow, but in the documents' profile that delays nobody: the length of the queue does.
     let mut trace = Trace::new(exchange());
     trace.poll(&ResourceReadings {
@@ -178,8 +179,9 @@ fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
     );
 }
 
+/// A producer that a stale state would have refused is told on whose account.
 #[test]
-fn whom_a_stale_state_would_have_refused_is_told_on_whose_account() {
+fn stale_refusal_still_names_its_resource() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::LogDisk, 98));
     assert_eq!(

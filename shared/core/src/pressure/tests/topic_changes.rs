@@ -73,7 +73,7 @@ fn topic_that_is_slowed_refused_and_well_again_is_told() {
 }
 
 #[test]
-fn of_many_topics_that_change_at_once_the_worst_are_told() {
+fn worst_of_many_topics_that_change_at_once_are_told() {
     let names: Vec<_> = (0..50).map(|index| format!("t{index}")).collect();
     let drains: Vec<_> = names
         .iter()

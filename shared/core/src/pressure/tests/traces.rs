@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// Flapping around one threshold changes nothing after the first time.
 #[test]
-fn flapping_around_one_threshold_changes_nothing_after_the_first_time() {
+fn flapping_around_one_threshold_changes_nothing_after_once() {
     for (threshold, changes) in [(2000, 0), (4000, 1), (10_000, 2)] {
         let mut trace = Trace::new(exchange());
         trace.poll(&reading(Resource::SubmissionQueue, 4000.min(threshold - 1)));
@@ -33,7 +34,7 @@ fn the_tarpit_goes_up_by_steps_and_down_by_steps() {
 }
 
 #[test]
-fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
+fn rising_holding_and_falling_load_leaves_exactly_these_traces() {
     let mut trace = Trace::new(PressureSettings::default());
     let at = |buckets| reading(Resource::VersionBuckets, buckets);
     assert_eq!(trace.tarpits(2, &at(1999)), [0, 0]);
@@ -60,8 +61,9 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
     assert_eq!(trace.admit(ProducerTier::Standard), Admission::Accept);
 }
 
+/// Other producers are not delayed once the usual ones are refused.
 #[test]
-fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
+fn refusing_the_usual_producers_ends_the_delay_of_others() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::BatchPoints, 2000));
     assert_eq!(
@@ -79,8 +81,9 @@ fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
     assert_eq!(trace.admit(ProducerTier::Standard), refused);
 }
 
+/// Refusing replays for the dead letters leaves the tarpit of others alone.
 #[test]
-fn refusing_replays_for_the_dead_letters_leaves_the_tarpit_of_others_alone() {
+fn replay_refusal_for_dead_letters_leaves_the_tarpit_alone() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut readings = reading(Resource::DeadLetterBacklog, 4000);
     trace.polls(300, &readings);
@@ -144,8 +147,9 @@ fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
     );
 }
 
+/// A drain time that wobbles neither begins the history anew nor lifts a refusal.
 #[test]
-fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal() {
+fn wobbling_drain_time_keeps_history_and_refusal() {
     let mut trace = Trace::new(PressureSettings::default());
     let queue = |visible, drain_secs| ResourceReadings {
         visible: Some(visible),
@@ -184,8 +188,9 @@ fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal
     );
 }
 
+/// Nearly full disks and memory are logged as critical when refusing begins.
 #[test]
-fn nearly_full_disks_and_memory_are_logged_as_critical_when_refusing_begins() {
+fn nearly_full_disks_and_memory_are_critical_once_refusing() {
     let critical = |resource, value, polls| {
         let mut trace = Trace::new(PressureSettings::default());
         trace.polls(polls, &reading(resource, value));
@@ -215,8 +220,9 @@ fn nearly_full_disks_and_memory_are_logged_as_critical_when_refusing_begins() {
     );
 }
 
+/// Measures last as long as their level, and dehydration until Normal.
 #[test]
-fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
+fn measures_last_as_long_as_their_level_dehydration_to_normal() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut measures = |value| {
         let state = trace.poll(&reading(Resource::SystemMemory, value));
@@ -235,7 +241,7 @@ fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
 }
 
 #[test]
-fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
+fn process_above_its_normal_threshold_trims_caches_at_once() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut trims = |percent| {
         trace
@@ -246,8 +252,9 @@ fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
     assert_eq!(trace.state.effective_level(), PressureLevel::Normal);
 }
 
+/// An unreadable resource keeps its level with the history frozen, and is forgotten in the end.
 #[test]
-fn an_unreadable_resource_keeps_its_level_with_the_history_frozen_and_is_forgotten_in_the_end() {
+fn unreadable_resource_keeps_its_level_and_is_forgotten_later() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::VersionBuckets, 2000));
     let blind = ResourceReadings {
@@ -270,7 +277,7 @@ fn an_unreadable_resource_keeps_its_level_with_the_history_frozen_and_is_forgott
 }
 
 #[test]
-fn a_monitor_that_comes_back_goes_on_from_the_first_step_or_begins_anew() {
+fn returning_monitor_goes_on_at_the_first_step_or_begins_anew() {
     let settings = PressureSettings::default();
     let mut trace = Trace::new(settings.clone());
     let busy = reading(Resource::BatchPoints, 2000);
@@ -324,8 +331,9 @@ fn moved(resource: Resource, previous: PressureLevel, current: PressureLevel) ->
     }
 }
 
+/// A monitor that comes back after an hour tells what became of what it told.
 #[test]
-fn a_monitor_that_comes_back_after_an_hour_tells_what_became_of_what_it_told() {
+fn monitor_back_after_an_hour_tells_how_its_last_news_ended() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::BatchPoints, 4000));
     let after_an_hour = |readings: &ResourceReadings| {
@@ -341,8 +349,9 @@ fn a_monitor_that_comes_back_after_an_hour_tells_what_became_of_what_it_told() {
     assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 4000)), []);
 }
 
+/// Every acknowledgement waits the base, and the tarpit is never added to it.
 #[test]
-fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
+fn acknowledgements_wait_the_base_never_added_to_the_tarpit() {
     let secs = Duration::from_secs;
     let tarpit = TarpitSettings {
         base: secs(2),
@@ -369,7 +378,7 @@ fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
 }
 
 #[test]
-fn a_base_outlasts_the_monitor_and_does_not_grow_when_its_state_is_stale() {
+fn base_outlasts_the_monitor_and_does_not_grow_when_stale() {
     let secs = Duration::from_secs;
     let tarpit = TarpitSettings {
         base: secs(2),

@@ -533,8 +533,9 @@ fn unknown_creation_is_that_of_the_mark() {
     assert_eq!(unknown.cancelled_at, Some(START));
 }
 
+/// A mark of a former creation that has just ended is not written anew.
 #[test]
-fn mark_of_a_former_creation_that_has_just_ended_is_not_written_anew() {
+fn ended_mark_of_a_former_creation_is_not_written_anew() {
     let mut ended = of(FORMER, START, START + DAY)
         .updated_mark(None)
         .unwrap()

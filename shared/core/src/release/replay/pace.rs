@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_run_queues_what_falls_due_until_the_next() {
         let check = |rate, paced_until, room| {
-            assert_eq!(ReplayPace::new(rate, paced_until, NOW).room_in_run(), room)
+            assert_eq!(ReplayPace::new(rate, paced_until, NOW).room_in_run(), room);
         };
         check(1, Timestamp::EPOCH, 60);
         check(100, NOW, 6000);

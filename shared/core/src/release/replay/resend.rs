@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_sent_again_is_new_to_the_queue_and_keeps_its_webhook_id() {
+    fn resent_event_is_new_to_the_queue_and_keeps_its_webhook_id() {
         let message = message("x", Some("msg_a-3"));
         let delivery = parse_delivery(&message.body).unwrap();
         let entry = &delivery.events[0];
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_cannot_hold_is_stored_beside_it() {
+    fn event_that_a_message_cannot_hold_is_stored_beside_it() {
         let message = message("\u{ffff}", None);
         let entry = &parse_delivery(&message.body).unwrap().events[0];
         let EventPayload::Stored { key, .. } = &entry.payload else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{
-    DeliveryHistory, Kind, LogRecord, LogResult, Origin, RecordFilter, StatusRange,
+    AttemptOrigin, DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
 };
 use crate::model::{
     Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
@@ -274,7 +274,7 @@ impl ReplaySelection {
                 .event_type
                 .as_ref()
                 .is_some_and(|event_type| self.types.contains(event_type));
-        if matches!(record.origin, Origin::Replay | Origin::Resend) {
+        if matches!(record.origin, AttemptOrigin::Replay | AttemptOrigin::Resend) {
             Some(LeftOutReason::SentAgain)
         } else if !is_own {
             Some(LeftOutReason::Former)
@@ -290,7 +290,7 @@ impl ReplaySelection {
     /// not ended counts with its last record before the end of the time that is asked for: the one
     /// whose next attempt comes later.
     pub fn counts_with(&self, record: &LogRecord) -> bool {
-        let is_of_letter = matches!(record.kind, Kind::DeadLettered | Kind::Dropped);
+        let is_of_letter = matches!(record.kind, RecordKind::DeadLettered | RecordKind::Dropped);
         let is_last = record.next_attempt_at.is_some_and(|next| next >= self.to);
         !is_of_letter && (ENDED.contains(&record.result) || is_last)
     }
@@ -409,8 +409,9 @@ mod tests {
         check(json!({}), "2026-11-22T00:00:00Z", &[]);
     }
 
+    /// A request that cannot be carried out names its member at fault.
     #[test]
-    fn what_cannot_be_carried_out_names_its_member() {
+    fn impossible_request_names_its_member() {
         let check = |request: Value, member: &str, message: &str| {
             let error = selection(request).unwrap_err();
             assert_eq!(
@@ -566,8 +567,9 @@ mod tests {
         check(json!({ "types": ["T"] }), Some(LeftOutReason::OtherType));
     }
 
+    /// Letters accepted for another creation are taken only where that is asked for.
     #[test]
-    fn what_was_accepted_for_another_creation_is_taken_only_where_it_is_asked_for() {
+    fn letters_of_another_creation_are_taken_only_on_request() {
         let letter = |identity: &str| {
             let text = serde_json::json!({
                 "specversion": "1.0", "id": "1", "source": "/s", "type": "t",
@@ -608,7 +610,7 @@ mod tests {
     #[test]
     fn delivery_that_is_left_out_counts_with_one_record() {
         let selection = selection(json!({ "source": "log" })).unwrap();
-        let counts = |kind: Kind, result: LogResult, next: Option<&str>| {
+        let counts = |kind: RecordKind, result: LogResult, next: Option<&str>| {
             let next_attempt_at = next.map(|next| Timestamp::parse(next).unwrap());
             selection.counts_with(&LogRecord {
                 kind,
@@ -619,12 +621,16 @@ mod tests {
         };
         let later = "2026-11-21T10:40:00Z";
         let earlier = Some("2026-11-21T10:20:00Z");
-        assert!(!counts(Kind::Attempt, LogResult::Retry, earlier));
-        assert!(counts(Kind::Attempt, LogResult::Retry, Some(NOW)));
-        assert!(counts(Kind::Attempt, LogResult::Retry, Some(later)));
-        assert!(counts(Kind::Attempt, LogResult::DeadLettered, None));
-        assert!(!counts(Kind::DeadLettered, LogResult::DeadLettered, None));
-        assert!(!counts(Kind::Dropped, LogResult::Dropped, None));
+        assert!(!counts(RecordKind::Attempt, LogResult::Retry, earlier));
+        assert!(counts(RecordKind::Attempt, LogResult::Retry, Some(NOW)));
+        assert!(counts(RecordKind::Attempt, LogResult::Retry, Some(later)));
+        assert!(counts(RecordKind::Attempt, LogResult::DeadLettered, None));
+        assert!(!counts(
+            RecordKind::DeadLettered,
+            LogResult::DeadLettered,
+            None
+        ));
+        assert!(!counts(RecordKind::Dropped, LogResult::Dropped, None));
     }
 
     #[test]

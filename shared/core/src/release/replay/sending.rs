@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_cannot_hold_is_stored_beside_it() {
+    fn event_that_a_message_cannot_hold_is_stored_beside_it() {
         let billing = subscription(json!({}));
         let replay = ReplayContext {
             id: "r",
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
+    fn messages_are_packed_as_in_publish_and_due_at_the_rate() {
         let check = |settings: Value, rate, expected: &[(usize, u128)]| {
             let messages = messages(&subscription(settings), 25, rate);
             let shape: Vec<_> = messages

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_in_a_change() {
+    fn changes_contain_no_secret() {
         let signed = |secret: &str, token: &str| {
             billing(&json!({
                 "endpoint": { "url": "https://a.example/?key=in-the-query" },

@@ -214,7 +214,7 @@ fn the_page_s_custom_letter_is_written_as_it_stands_there() {
 }
 
 #[test]
-fn the_page_s_custom_event_becomes_the_page_s_form_of_a_cloud_event() {
+fn custom_event_of_the_page_becomes_its_form_of_a_cloud_event() {
     let event = Event::from_envelope(
         Bytes::from_static(CUSTOM_EVENT.as_bytes()),
         Arc::new(page_envelope()),

@@ -1,4 +1,4 @@
-//! The inverse of [`record`](super::record): the event as it was, without the members that say what
+//! The inverse of [`dead_letter_record`](super::dead_letter_record): the event as it was, without the members that say what
 //! became of it.
 //!
 //! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in
@@ -455,8 +455,9 @@ mod tests {
         );
     }
 
+    /// A member of the producer's own under the other schema's name stays.
     #[test]
-    fn a_member_of_the_producer_s_own_under_the_other_schema_s_name_stays() {
+    fn producer_member_with_the_other_schemas_name_stays() {
         for own in ["5", "{}", "null", "[1]"] {
             let event =
                 EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
@@ -464,8 +465,9 @@ mod tests {
         }
     }
 
+    /// Members of the producer's own that have a name of ours come back.
     #[test]
-    fn members_of_the_producer_s_own_that_have_a_name_of_ours_come_back() {
+    fn producer_members_with_reserved_names_come_back() {
         let attributes =
             r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
         for status in [None, Some(404)] {
@@ -548,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sqs_refuses_and_names_stay_as_they_were_written() {
+    fn characters_that_sqs_refuses_and_names_stay_as_written() {
         let check = |record: &str, expected: &str| {
             let restored =
                 restore_letter(&Bytes::from(record.to_owned()), EventSchema::EventGrid).unwrap();
@@ -585,8 +587,9 @@ mod tests {
         }
     }
 
+    /// Only the identity tells where nothing says when the letter was accepted.
     #[test]
-    fn where_nothing_says_when_it_was_accepted_only_its_identity_tells() {
+    fn letter_without_acceptance_time_is_judged_by_its_identity() {
         let text =
             r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
         let now = Timestamp::from_millis(1_795_256_100_000);
@@ -664,7 +667,7 @@ mod tests {
             subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(),
             ..envelope
         };
-        let record = super::super::dead_letter_record(
+        let record = dead_letter_record(
             &letter(EventSchema::Custom, None),
             &entry(Some(long)),
             &event,
@@ -676,7 +679,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_the_log_comes_back_in_the_schema_that_it_was_sent_in() {
+    fn logged_event_comes_back_in_the_schema_it_was_sent_in() {
         let event = Bytes::from_static(CLOUD_EVENT.as_bytes());
         let restored = restore_logged(
             event.clone(),
@@ -749,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dead_letter_says_why() {
+    fn text_that_is_no_dead_letter_says_why() {
         let check = |record: &str, expected: &str| {
             let restored =
                 restore_letter(&Bytes::from(record.to_owned()), EventSchema::CloudEvents);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_of_another_kind_is_left_out() {
+    fn missing_or_mistyped_members_are_left_out() {
         check(
             r#"{"id":7,"deadletterreason":"x","deliveryattempts":"many"}"#,
             ["-", "-", "x"],

@@ -78,7 +78,7 @@ pub(in crate::stored) fn delivery() -> Delivery {
 }
 
 #[test]
-fn that_there_was_no_connection_is_read_back() {
+fn missing_connection_is_read_back() {
     let outcome = AttemptOutcome::Failed(SendFailure::ConnectTimedOut);
     let last = LastAttempt::from_outcome(outcome, Timestamp::from_millis(1_700_000_000_500));
     let unconnected = Delivery { last, ..delivery() };
@@ -136,7 +136,7 @@ fn named() -> Delivery {
 }
 
 #[test]
-fn names_of_a_stored_event_are_written_as_their_fixture_and_read_back() {
+fn stored_event_names_round_trip_as_their_fixture() {
     assert_eq!(render_delivery(&named()), DELIVERY_V1_NAMES.trim_end());
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_NAMES.as_bytes()));
     assert_eq!(read.unwrap(), named());
@@ -167,7 +167,7 @@ fn a_delivery_is_written_as_its_fixture_and_read_back() {
 }
 
 #[test]
-fn a_delivery_with_its_number_is_written_as_its_fixture_and_read_back() {
+fn delivery_with_its_number_round_trips_as_its_fixture() {
     assert_eq!(render_delivery(&delivery()), DELIVERY_V1_NUMBER.trim_end());
     assert_eq!(
         parse_delivery(&Bytes::from_static(DELIVERY_V1_NUMBER.as_bytes())).unwrap(),
@@ -176,7 +176,7 @@ fn a_delivery_with_its_number_is_written_as_its_fixture_and_read_back() {
 }
 
 #[test]
-fn what_a_message_carries_is_known_with_and_without_its_number() {
+fn carried_events_are_known_with_and_without_their_number() {
     let expected = Some(CarriedEvents::from_delivery(&delivery()));
     assert_eq!(
         expected,
@@ -204,7 +204,7 @@ fn what_a_message_carries_is_known_with_and_without_its_number() {
 }
 
 #[test]
-fn what_is_no_delivery_carries_nothing_that_is_known() {
+fn text_that_is_no_delivery_carries_nothing() {
     for body in [
         "",
         "{}",
@@ -218,7 +218,7 @@ fn what_is_no_delivery_carries_nothing_that_is_known() {
 }
 
 #[test]
-fn a_delivery_with_a_digest_is_written_as_its_fixture_and_read_back() {
+fn delivery_with_a_digest_round_trips_as_its_fixture() {
     let mut delivery = delivery();
     delivery.events[1].payload = stored(Some(PayloadDigest::for_json(b"abc")));
     assert_eq!(
@@ -244,7 +244,7 @@ pub(in crate::stored) fn identified() -> Delivery {
 }
 
 #[test]
-fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back() {
+fn delivery_with_identity_and_hops_round_trips_as_its_fixture() {
     assert_eq!(
         as_of_0_1_0(&render_delivery(&identified())),
         DELIVERY_V3.trim_end()
@@ -258,8 +258,9 @@ fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back(
     ));
 }
 
+/// Content that an older program would pass over has a version that it gives back.
 #[test]
-fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
+fn content_unknown_to_an_older_program_raises_the_version() {
     let version = |delivery: &Delivery| {
         serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery))
             .unwrap()
@@ -338,7 +339,7 @@ fn sent_again() -> Delivery {
 }
 
 #[test]
-fn events_that_are_sent_again_are_written_as_their_fixture_and_read_back() {
+fn events_sent_again_round_trip_as_their_fixture() {
     assert_eq!(
         as_of_0_1_0(&render_delivery(&sent_again())),
         DELIVERY_V1_AGAIN.trim_end()
@@ -348,7 +349,7 @@ fn events_that_are_sent_again_are_written_as_their_fixture_and_read_back() {
 }
 
 #[test]
-fn an_event_made_of_a_dead_letter_is_written_as_its_fixture_and_read_back() {
+fn event_made_of_a_dead_letter_round_trips_as_its_fixture() {
     let mut made = sent_again();
     let object = "ORDERS/BILLING/2023/11/14/22/x.json".to_owned();
     made.events[0].marks.letter = Some(LetterPlace { object, index: 7 });
@@ -418,7 +419,7 @@ fn matched_subscriptions_are_written_where_they_change() {
 
 /// A record has them then.
 #[test]
-fn matched_subscriptions_leave_the_message_with_the_first_attempt() {
+fn matched_subscriptions_leave_with_the_first_attempt() {
     let tried = Delivery {
         attempts: 1,
         ..matched()
@@ -447,7 +448,7 @@ fn custom() -> Delivery {
 }
 
 #[test]
-fn a_delivery_of_custom_events_is_written_as_its_fixture_and_read_back() {
+fn delivery_of_custom_events_round_trips_as_its_fixture() {
     assert_eq!(
         as_of_0_1_0(&render_delivery(&custom())),
         DELIVERY_V2_CUSTOM.trim_end()
@@ -471,7 +472,7 @@ fn a_custom_event_without_its_envelope_is_malformed() {
 }
 
 #[test]
-fn no_entry_takes_more_than_is_reckoned_with() {
+fn entry_takes_no_more_than_is_reckoned_with() {
     let mut delivery = delivery();
     let key = "f".repeat(32) + "-999999";
     let payload = stored(Some(PayloadDigest::for_json(b"abc")));
@@ -507,7 +508,7 @@ fn a_newer_version_is_not_malformed() {
 }
 
 #[test]
-fn what_is_not_ours_is_malformed() {
+fn foreign_messages_are_malformed() {
     for body in ["", "hello", "{}", "[]", "{\"v\":1}", "{\"v\":-1}", "null"] {
         let body = Bytes::from_static(body.as_bytes());
         assert!(

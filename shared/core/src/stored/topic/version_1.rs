@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_program_read_is_written_for_it() {
+    fn content_that_the_first_program_read_is_written_for_it() {
         check("", 1);
         check(
             r#""name":"orders","endpoint":"https://a/","inputSchema":"EventGrid","defaultTimeToLive":"P1D""#,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_did_not_know_is_not() {
+    fn content_that_the_first_program_did_not_know_is_version_2() {
         check(r#""inputSchema":"Custom""#, 2);
         check(r#""autoDeleteOnIdle":"PT5M""#, 2);
         check(r#""noticesTopic":"notices""#, 2);

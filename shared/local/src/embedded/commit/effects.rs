@@ -146,11 +146,11 @@ impl CommitThread {
                     for message in &messages {
                         index.put_back(message);
                     }
-                })
+                });
             }
             // Whatever became of the object, it is read again.
             CommitWork::Put { key, .. } | CommitWork::Delete { key } => {
-                self.shared.versions.forget(&key)
+                self.shared.versions.forget(&key);
             }
             CommitWork::Messages { .. } => {}
         }

@@ -59,7 +59,7 @@ impl CommitThread {
         Ok(transaction.commit()?)
     }
 
-    /// Does one job. Its messages only get their numbers here; `store` writes them.
+    /// Does one job. Its messages only get their numbers here; `store_messages` writes them.
     fn write_one(
         &mut self,
         work: &CommitWork,

@@ -99,8 +99,9 @@ fn a_backlog_never_takes_the_last_slots() {
     );
 }
 
+/// One free slot is enough for a group that has nothing in flight.
 #[test]
-fn one_free_slot_is_enough_for_a_group_with_nothing_in_flight() {
+fn group_without_messages_in_flight_needs_one_free_slot() {
     let mut index = QueueIndex::new(1, 50);
     fill(&mut index, "a", 0..2);
     assert_eq!(take(&mut index, 2), [0]);
@@ -201,7 +202,7 @@ fn a_message_held_late_and_released_is_given_once() {
 }
 
 #[test]
-fn nothing_is_left_of_groups_that_are_done() {
+fn finished_groups_leave_nothing_behind() {
     let mut index = QueueIndex::new(20_000, 50);
     for round in 0..3 {
         for group in 0..10_000 {

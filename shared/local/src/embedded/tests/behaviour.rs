@@ -88,8 +88,9 @@ async fn a_folder_whose_lock_file_was_deleted_is_refused_too() {
     open().unwrap().close().await;
 }
 
+/// A folder that cannot be made, or a file that is no store, is an error.
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
+async fn unusable_folder_or_foreign_file_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -109,8 +110,9 @@ async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
     assert!(folder.path().join(LOCK_FILE).exists());
 }
 
+/// Messages that were in flight are visible after a restart, and delays go on.
 #[tokio::test]
-async fn what_was_in_flight_is_visible_after_a_restart_and_delays_go_on() {
+async fn restart_makes_messages_visible_and_keeps_delays() {
     let device = Device::default();
     let clock = clock();
     let local = open_with(&device, &LocalOptions::default(), &clock);
@@ -251,8 +253,9 @@ async fn senders_at_once_share_their_fsyncs() {
     assert_eq!(local.waiting_calls(), WaitingCalls::default());
 }
 
+/// Records that are sent count as a call, and as nothing that is published.
 #[tokio::test]
-async fn records_that_are_sent_count_as_a_call_and_as_nothing_that_is_published() {
+async fn sent_records_count_as_a_call_but_not_as_published() {
     let local = open(&Device::default());
     // Without room every call waits.
     let _all_room = local.handle.shared.inbox.reserve_room(usize::MAX).await;

@@ -162,9 +162,9 @@ fn write(dir: &Path, bytes: &[u8]) {
     std::fs::write(dir.join(ENGINE_FILE), bytes).unwrap();
 }
 
+/// Any damage ends in a clear error, or in a store that shows only what was written.
 #[tokio::test]
-async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only_what_was_written()
-{
+async fn damaged_store_fails_clearly_or_shows_only_written_data() {
     let folder = tempfile::tempdir().unwrap();
     let given = fill(&folder.path().join("whole")).await;
     let whole = std::fs::read(folder.path().join("whole").join(ENGINE_FILE)).unwrap();
@@ -302,8 +302,9 @@ fn alter(path: &Path, from: &str, into: &str) {
     std::fs::write(path, bytes).unwrap();
 }
 
+/// A payload that was altered on the disk is never sent, and is kept byte for byte.
 #[tokio::test]
-async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte() {
+async fn altered_payload_is_kept_byte_for_byte_and_never_sent() {
     let folder = tempfile::tempdir().unwrap();
     let local = open_folder(folder.path()).unwrap();
     let queue = local.queue(QueueName::Deliveries);
@@ -444,8 +445,9 @@ async fn set_format(dir: &Path, format: u64) {
     local.close().await;
 }
 
+/// A folder of a newer layout is refused with what to do, and loses nothing.
 #[tokio::test]
-async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing() {
+async fn newer_folder_layout_is_refused_with_advice_and_kept_whole() {
     let folder = tempfile::tempdir().unwrap();
     let given = fill(folder.path()).await;
     set_format(folder.path(), FORMAT_VERSION + 1).await;
@@ -483,8 +485,9 @@ async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing
     local.close().await;
 }
 
+/// Messages of the previous release have no digest and stay readable.
 #[tokio::test]
-async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
+async fn messages_of_the_previous_release_stay_readable() {
     let device = Device::default();
     let local = open(&device);
     let queue = local.queue(QueueName::Deliveries);

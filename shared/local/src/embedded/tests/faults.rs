@@ -313,8 +313,9 @@ async fn a_receive_that_cannot_read_leaves_the_message() {
     );
 }
 
+/// A panic of the engine is an error of its commit alone, and the store goes on.
 #[tokio::test]
-async fn a_panic_of_the_engine_is_an_error_of_its_commit_and_the_store_goes_on() {
+async fn engine_panic_fails_its_commit_and_the_store_continues() {
     let device = Device::default();
     let local = open(&device);
     send(&local, "before").await.unwrap();
@@ -339,8 +340,9 @@ async fn a_panic_of_the_engine_is_an_error_of_its_commit_and_the_store_goes_on()
     );
 }
 
+/// A panic of the thread that writes is seen, and keeps no caller waiting.
 #[tokio::test]
-async fn a_panic_of_the_thread_that_writes_is_seen_and_keeps_no_caller_waiting() {
+async fn commit_thread_panic_is_seen_and_blocks_no_caller() {
     let device = Device::default();
     let local = open(&device);
     send(&local, "before").await.unwrap();

@@ -73,8 +73,9 @@ async fn records_are_refused_while_events_still_have_room() {
     }
 }
 
+/// A message is replaced without the records that were refused together with it.
 #[tokio::test]
-async fn a_message_is_replaced_without_the_records_that_were_refused_with_it() {
+async fn message_is_replaced_without_its_refused_records() {
     let device = Device::default();
     let local = open(&device);
     device.set_free_bytes(Some(100 * MIB));

@@ -33,7 +33,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_took() {
+async fn changed_topic_is_logged_once_with_its_read_time() {
     let world = World::gated(&FaultPlan::none(), MAX_AGE);
     let log = Log::default();
     let _logging = log.start();

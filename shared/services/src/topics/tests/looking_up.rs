@@ -17,7 +17,7 @@ async fn a_topic_is_read_once_in_an_interval_however_many_ask() {
 }
 
 #[tokio::test]
-async fn a_topic_that_is_not_there_is_asked_for_once_in_an_interval_too() {
+async fn missing_topic_is_asked_for_once_per_interval() {
     let world = World::with(&FaultPlan::none());
     for _ in 0..100 {
         assert_eq!(world.look().await, "absent");
@@ -43,7 +43,7 @@ async fn many_that_ask_at_once_share_one_read() {
 }
 
 #[tokio::test]
-async fn who_gives_up_leaves_the_read_to_the_next() {
+async fn dropped_reader_leaves_the_read_to_the_next_caller() {
     let world = World::gated(&FaultPlan::none(), MAX_AGE);
     world.write(RECORD).await;
     {
@@ -73,7 +73,7 @@ async fn an_error_is_shared_by_those_who_wait_and_by_nobody_after() {
 }
 
 #[tokio::test]
-async fn where_asking_is_cheap_everybody_asks() {
+async fn registry_without_cache_age_reads_for_every_caller() {
     let world = World::gated(&FaultPlan::none(), Duration::ZERO);
     world.write(RECORD).await;
     world.gate.add_permits(16);
@@ -82,7 +82,7 @@ async fn where_asking_is_cheap_everybody_asks() {
 }
 
 #[tokio::test]
-async fn a_broken_record_leaves_the_last_known_good_one_in_use_until_it_is_mended() {
+async fn broken_record_keeps_the_last_good_one_until_mended() {
     for record in broken() {
         let world = World::with(&FaultPlan::none());
         world.write(RECORD).await;
@@ -107,7 +107,7 @@ async fn a_broken_record_leaves_the_last_known_good_one_in_use_until_it_is_mende
 }
 
 #[tokio::test]
-async fn a_broken_record_that_was_never_good_is_unknown_and_never_absent() {
+async fn broken_record_that_was_never_good_is_unknown_not_absent() {
     for record in broken() {
         let world = World::with(&FaultPlan::none());
         world.write(record.clone()).await;
@@ -169,7 +169,7 @@ async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
 }
 
 #[tokio::test]
-async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
+async fn known_topic_counts_for_a_moment_only_if_read_after_it() {
     let world = World::with(&FaultPlan::none());
     let name = TopicName::parse("orders").unwrap();
     let seen = async |moment| {
@@ -197,8 +197,9 @@ async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
     assert_eq!(world.reads(), 3);
 }
 
+/// A store that fails says nothing of any moment, even where something is known.
 #[tokio::test]
-async fn a_store_that_fails_says_nothing_of_any_moment_even_where_something_is_known() {
+async fn failing_store_answers_for_no_moment_despite_a_known_topic() {
     for fault in [
         CallFault::Before(ErrorKind::Denied),
         CallFault::After(ErrorKind::TimedOut),

@@ -11,7 +11,7 @@ fn freed(record: &str) -> EvictedAmount {
 }
 
 #[tokio::test]
-async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
+async fn trimmed_topic_is_read_anew_and_its_bytes_are_counted() {
     let world = World::with(&FaultPlan::none());
     assert_eq!(world.registry.trim(), EvictedAmount::default());
     world.write(RECORD).await;
@@ -77,7 +77,7 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
 }
 
 #[tokio::test]
-async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
+async fn topic_in_use_is_not_trimmed_or_read_twice() {
     let world = World::with(&FaultPlan::none());
     world.write(RECORD).await;
     let topic = world
@@ -93,8 +93,9 @@ async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
     assert_eq!(world.registry.trim(), freed(RECORD));
 }
 
+/// A record that turns out broken while it is read still leaves the last good one.
 #[tokio::test]
-async fn a_record_that_turns_out_broken_while_it_is_read_is_still_the_last_known_good_one() {
+async fn record_found_broken_during_a_trim_keeps_the_last_good_one() {
     let world = World::gated(&FaultPlan::none(), Duration::ZERO);
     world.write(RECORD).await;
     world.gate.add_permits(1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{Kind, LogRecord, LogResult, Wait};
+use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind, WaitTransition};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{WAITING, layout};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    fn gather(&self, message: &str, subscription: &str, waits: &[Wait]) {
+    fn gather(&self, message: &str, subscription: &str, waits: &[WaitTransition]) {
         self.book
             .gather_changes(changes(message, subscription, waits));
     }
@@ -119,11 +119,11 @@ impl World {
     }
 }
 
-fn changes(message: &str, subscription: &str, waits: &[Wait]) -> WaitChanges {
-    let record = |wait: &Wait| LogRecord {
+fn changes(message: &str, subscription: &str, waits: &[WaitTransition]) -> WaitChanges {
+    let record = |wait: &WaitTransition| LogRecord {
         topic: "orders".to_owned(),
         subscription: subscription.to_owned(),
-        kind: Kind::Attempt,
+        kind: RecordKind::Attempt,
         result: LogResult::Retry,
         wait: *wait,
         ..LogRecord::default()
@@ -141,7 +141,11 @@ async fn figure_is_a_lower_bound_until_everything_was_at_rest() {
     world.clock.advance(LOOK_EVERY);
     world.look().await;
     assert_eq!(world.shown("a").await, (0, false));
-    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
+    world.gather(
+        "m-1",
+        "a",
+        &[WaitTransition::Begins, WaitTransition::Begins],
+    );
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (2, false));
     let all = world.events().count_all().await.unwrap().total();
@@ -178,7 +182,7 @@ async fn figure_is_a_lower_bound_once_looks_have_stopped() {
 async fn number_below_zero_is_not_exact() {
     let world = World::new();
     world.come_to_rest().await;
-    world.gather("m-1", "a", &[Wait::Ends]);
+    world.gather("m-1", "a", &[WaitTransition::Ends]);
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (0, true));
 }
@@ -189,13 +193,14 @@ async fn messages_beyond_the_bound_become_one_doubtful_sum() {
     let world = World::new();
     world.come_to_rest().await;
     for number in 1..=COUNTED_MESSAGES_MAX {
-        let is_full =
-            world
-                .book
-                .gather_changes(changes(&format!("m-{number}"), "a", &[Wait::Begins]));
+        let is_full = world.book.gather_changes(changes(
+            &format!("m-{number}"),
+            "a",
+            &[WaitTransition::Begins],
+        ));
         assert_eq!(is_full, number == COUNTED_MESSAGES_MAX);
     }
-    world.gather("n-1", "a", &[Wait::Begins]);
+    world.gather("n-1", "a", &[WaitTransition::Begins]);
     let gathered: usize = world.book.unwritten.lock().values().map(Vec::len).sum();
     assert_eq!(gathered, 2);
     world.book.write_gathered().await.unwrap();
@@ -207,8 +212,8 @@ async fn messages_beyond_the_bound_become_one_doubtful_sum() {
 async fn part_takes_a_read_and_a_write_a_batch_however_many_messages() {
     let world = World::new();
     for message in 0..200 {
-        world.gather(&format!("m-{message}"), "a", &[Wait::Begins]);
-        world.gather(&format!("n-{message}"), "b", &[Wait::None]);
+        world.gather(&format!("m-{message}"), "a", &[WaitTransition::Begins]);
+        world.gather(&format!("n-{message}"), "b", &[WaitTransition::None]);
     }
     world.book.write_gathered().await.unwrap();
     let count = |operation| world.calls.count(operation);
@@ -230,8 +235,12 @@ async fn writes_of_two_instances_add_up() {
     let world = World::new();
     let other = WaitingBook::new(world.state.clone(), world.clock.clone());
     for round in 0..8 {
-        world.gather(&format!("m-{round}"), "a", &[Wait::Begins]);
-        other.gather_changes(changes(&format!("n-{round}"), "a", &[Wait::Begins]));
+        world.gather(&format!("m-{round}"), "a", &[WaitTransition::Begins]);
+        other.gather_changes(changes(
+            &format!("n-{round}"),
+            "a",
+            &[WaitTransition::Begins],
+        ));
         let (one, two) = tokio::join!(world.book.write_gathered(), other.write_gathered());
         one.and(two).unwrap();
     }
@@ -246,9 +255,9 @@ async fn write_whose_answer_was_lost_counts_once() {
         is_first.then_some(CallFault::After(ErrorKind::TimedOut))
     });
     let world = World::with(&plan);
-    world.gather("m-1", "a", &[Wait::Begins]);
+    world.gather("m-1", "a", &[WaitTransition::Begins]);
     assert!(world.book.write_gathered().await.is_err());
-    world.gather("m-2", "a", &[Wait::Begins]);
+    world.gather("m-2", "a", &[WaitTransition::Begins]);
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await.0, 2);
 }
@@ -256,9 +265,13 @@ async fn write_whose_answer_was_lost_counts_once() {
 #[tokio::test]
 async fn numbers_are_set_right_when_everything_is_at_rest() {
     let world = World::new();
-    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
-    world.gather("m-2", "b", &[Wait::Ends]);
-    world.gather("m-3", "c", &[Wait::Unknown]);
+    world.gather(
+        "m-1",
+        "a",
+        &[WaitTransition::Begins, WaitTransition::Begins],
+    );
+    world.gather("m-2", "b", &[WaitTransition::Ends]);
+    world.gather("m-3", "c", &[WaitTransition::Unknown]);
     world.book.write_gathered().await.unwrap();
     world.hold("b", "x.5.1700000000");
     for _ in 0..2 {
@@ -274,16 +287,20 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
     for (key, _) in world.store.objects_under("held/") {
         world.state.delete(&key).await.unwrap();
     }
-    world.gather("m-4", "b", &[Wait::Ends; 5]);
+    world.gather("m-4", "b", &[WaitTransition::Ends; 5]);
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("b").await, (0, false));
 }
 
 /// No record counts them before their first attempt, nor after it.
 #[tokio::test]
-async fn what_was_published_for_later_is_not_set_right() {
+async fn scheduled_events_are_not_corrected() {
     let world = World::new();
-    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
+    world.gather(
+        "m-1",
+        "a",
+        &[WaitTransition::Begins, WaitTransition::Begins],
+    );
     world.book.write_gathered().await.unwrap();
     world.hold("a", "x.5.1700000000");
     let topic = topic_name("orders");
@@ -296,16 +313,16 @@ async fn what_was_published_for_later_is_not_set_right() {
     assert_eq!(world.shown("a").await, (6, false));
     // They go into the queue, and are delivered at once.
     world.state.delete(&key).await.unwrap();
-    world.gather("m-2", "a", &[Wait::None]);
+    world.gather("m-2", "a", &[WaitTransition::None]);
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (5, false));
 }
 
 /// The first look comes just when an object was released, and its message is in no queue's count.
 #[tokio::test]
-async fn what_moves_between_two_looks_is_not_overlooked() {
+async fn events_that_move_between_two_looks_are_not_overlooked() {
     let world = World::new();
-    world.gather("m-1", "a", &[Wait::Begins; 5]);
+    world.gather("m-1", "a", &[WaitTransition::Begins; 5]);
     world.book.write_gathered().await.unwrap();
     world.clock.advance(QUIET);
     world.look().await;
@@ -327,7 +344,7 @@ async fn message_in_a_queue_puts_the_correction_off() {
     ];
     for name in names {
         let world = World::new();
-        world.gather("m-1", "a", &[Wait::Begins]);
+        world.gather("m-1", "a", &[WaitTransition::Begins]);
         world.book.write_gathered().await.unwrap();
         world.clock.advance(QUIET);
         world.send(name).await;
@@ -352,12 +369,12 @@ async fn damaged_or_newer_part_leaves_a_lower_bound() {
     let key = waiting_part_key(waiting_part("orders.a"));
     world.store.write(&key, "{");
     assert_eq!(world.shown("a").await, (0, true));
-    world.gather("m-1", "a", &[Wait::Begins]);
+    world.gather("m-1", "a", &[WaitTransition::Begins]);
     world.book.write_gathered().await.unwrap();
     assert_eq!(world.shown("a").await, (1, true));
     world.store.write(&key, r#"{"v":9}"#);
     assert_eq!(world.shown("a").await, (0, true));
-    world.gather("m-2", "a", &[Wait::Begins]);
+    world.gather("m-2", "a", &[WaitTransition::Begins]);
     assert!(world.book.write_gathered().await.is_err());
 }
 

@@ -171,7 +171,7 @@ async fn a_range_that_is_not_there_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
+async fn refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
     let check = async |refusal, expected, attempts| {
         let world = World::new().await;
         for action in [
@@ -268,7 +268,7 @@ async fn check_unusable(store: &impl ObjectStore, expected: ErrorKind) {
 }
 
 #[tokio::test]
-async fn without_the_right_to_list_an_absent_object_is_denied_and_not_missing() {
+async fn absent_object_is_denied_without_the_right_to_list() {
     let world = World::new().await;
     world.double.bucket("state", Access::WithoutList);
     world.double.put("state", "k", "x");

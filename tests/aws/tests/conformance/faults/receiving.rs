@@ -145,8 +145,9 @@ async fn counts_are_asked_for_again_when_that_may_help() {
     );
 }
 
+/// A receive past the limit in flight is throttled or waits, and nothing is lost.
 #[tokio::test]
-async fn past_the_limit_in_flight_a_receive_is_throttled_or_waits_and_nothing_is_lost() {
+async fn receive_past_the_in_flight_limit_is_throttled_or_waits() {
     let world = World::new().await;
     world.double.limit_in_flight("deliveries", 2);
     let sent = posthaste_services::send_all(

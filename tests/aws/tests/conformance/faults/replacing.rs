@@ -101,7 +101,7 @@ async fn a_successor_of_unknown_fate_is_sent_again() {
 }
 
 #[tokio::test]
-async fn of_many_only_the_one_of_unknown_fate_is_sent_again() {
+async fn only_the_successor_of_unknown_fate_is_sent_again() {
     let world = World::new().await;
     let bodies = numbered(5);
     let received = world.received(&bodies).await;
@@ -272,7 +272,7 @@ async fn shared_requests_keep_to_a_mebibyte() {
 }
 
 #[tokio::test]
-async fn a_successor_to_a_queue_that_is_not_known_is_refused_before_anything_is_sent() {
+async fn successor_to_an_unknown_queue_is_refused_before_any_send() {
     let world = World::new().await;
     let received = world.received_one("first").await;
     let unknown = Successor {

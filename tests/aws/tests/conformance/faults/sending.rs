@@ -62,7 +62,7 @@ async fn an_entry_that_failed_has_its_own_kind_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn what_is_sent_has_the_id_that_it_is_received_with() {
+async fn sent_message_has_the_id_that_it_is_received_with() {
     let world = World::new().await;
     let answers = world.queue.send_batch(three()).await.unwrap();
     let mut sent: Vec<_> = answers
@@ -101,7 +101,7 @@ async fn a_lost_answer_may_duplicate_and_never_loses() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
+async fn refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
     let check = async |refusal, expected, attempts| {
         let world = World::new().await;
         world.double.fail_always(BATCH, Fault::Refused(refusal));
@@ -135,8 +135,9 @@ async fn a_refusal_that_passes_is_not_seen() {
     }
 }
 
+/// Connections that always close are an error after a few attempts.
 #[tokio::test]
-async fn connections_that_always_close_are_an_error_after_a_few_attempts() {
+async fn connections_that_always_close_are_an_error_after_attempts() {
     let world = World::new().await;
     world.double.fail_always(BATCH, Fault::RequestLost);
     assert_eq!(
@@ -163,7 +164,7 @@ async fn an_absent_queue_is_not_found_at_the_first_attempt() {
 }
 
 #[tokio::test]
-async fn what_breaks_a_limit_never_reaches_the_queue() {
+async fn message_above_a_limit_never_reaches_the_queue() {
     let world = World::new().await;
     let late = OutgoingMessage {
         delay: Duration::from_secs(901),

@@ -189,7 +189,7 @@ async fn the_double_refuses_what_aws_documents() {
 }
 
 #[tokio::test]
-async fn what_the_double_does_not_know_it_does_not_pretend_to_do() {
+async fn double_refuses_requests_that_it_does_not_know() {
     let bucket = Bucket::on_double().await;
     let unknown = refused(501, "NotImplemented");
     let folders = bucket

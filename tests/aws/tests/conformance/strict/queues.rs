@@ -300,7 +300,7 @@ async fn handles_go_stale() {
 }
 
 #[tokio::test]
-async fn what_is_not_asked_for_is_not_told() {
+async fn attributes_are_left_out_unless_asked_for() {
     let queue = Queue::on_double().await;
     assert_eq!(queue.send("x").await, accepted());
     let received = queue

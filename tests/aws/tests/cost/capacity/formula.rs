@@ -111,8 +111,9 @@ pub(super) fn delivering(case: &Case, measured: &Measured) -> f64 {
     (sqs + s3 + lambda) / deliveries * MILLION
 }
 
+/// Short requests need a tenth of their number as concurrency, and long ones their time.
 #[test]
-fn short_requests_need_a_tenth_of_their_number_and_long_ones_their_time() {
+fn short_requests_need_a_tenth_of_their_number_in_concurrency() {
     let check = |requests, seconds, expected: f64| {
         assert!(
             (concurrency(requests, seconds) - expected).abs() < 1e-9,

@@ -18,7 +18,7 @@ pub(super) fn has_one_id(case: &Case<'_>, findings: &mut Findings) {
 }
 
 /// The requests of a producer that may have counted as others: a key that was used by a clock far
-/// ahead is free again (`IdempotencyRecord::decide`), so that a request which is repeated is
+/// ahead is free again (`IdempotencyRecord::decide_request`), so that a request which is repeated is
 /// another one.
 fn new_requests(case: &Case<'_>) -> usize {
     if case.is_excused(&[Excuse::SetBack]) {

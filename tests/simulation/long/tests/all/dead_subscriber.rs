@@ -199,8 +199,9 @@ fn reading(state: &PressureState, resource: Resource) -> u64 {
     state.resource(resource).unwrap().reading
 }
 
+/// A hundred thousand retries, in the queue and parked, leave the level Normal.
 #[tokio::test]
-async fn a_hundred_thousand_retries_in_the_queue_and_parked_leave_the_level_normal() {
+async fn hundred_thousand_waiting_retries_leave_the_level_normal() {
     let mut scene = Scene::new().await;
     put_dead(&scene.world, WAITING - TRIED, SQS_DELAY_MAX).await;
     put_dead(&scene.world, TRIED, Duration::ZERO).await;

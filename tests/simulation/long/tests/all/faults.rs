@@ -67,7 +67,7 @@ async fn run(faults: &Faults) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_whichever_effect_fails() {
+async fn every_event_survives_whichever_effect_fails() {
     let all = BTreeSet::from(EVENTS);
     for (part, faults_of) in Faults::PARTS {
         at_every_effect(async |plan, place| {

@@ -1,4 +1,4 @@
-//! Deliveries in `held/`: they go out when they may, expire in time, burden no other, and are never
+//! Deliveries in `held_key/`: they go out when they may, expire in time, burden no other, and are never
 //! lost.
 
 use std::time::Duration;
@@ -95,8 +95,9 @@ fn refusing() -> FaultPlan {
     FaultPlan::at(CallFault::Before(ErrorKind::Denied), is_put)
 }
 
+/// Events held while paused are delivered in order of age by the next run.
 #[tokio::test]
-async fn what_was_held_while_paused_is_delivered_in_order_of_age_by_the_next_run() {
+async fn events_held_while_paused_go_by_age_in_the_next_run() {
     let world = paused(&Faults::none()).await;
     hold(&world, &["1", "2", "3"], DAY).await;
     wake(&world).await;
@@ -113,7 +114,7 @@ async fn what_was_held_while_paused_is_delivered_in_order_of_age_by_the_next_run
 }
 
 #[test]
-fn what_is_held_is_counted_by_subscription() {
+fn held_deliveries_are_counted_by_subscription() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -135,8 +136,9 @@ fn what_is_held_is_counted_by_subscription() {
     );
 }
 
+/// Deliveries to be held leave the queue, and those that come back have not waited in it.
 #[tokio::test]
-async fn what_goes_to_be_held_leaves_the_queue_and_what_comes_back_has_not_waited_in_it() {
+async fn held_deliveries_leave_the_queue_and_return_without_a_wait() {
     let world = paused(&Faults::none()).await;
     hold(&world, &["1"], DAY).await;
     assert_eq!(world.drained().await.messages, 1);
@@ -147,8 +149,9 @@ async fn what_goes_to_be_held_leaves_the_queue_and_what_comes_back_has_not_waite
     assert_eq!((drained.messages, drained.waited_max), (1, Duration::ZERO));
 }
 
+/// Deliveries of one invocation that expire in the same minute share an object.
 #[tokio::test]
-async fn deliveries_of_one_invocation_that_expire_in_the_same_minute_share_an_object() {
+async fn deliveries_that_expire_in_one_minute_share_an_object() {
     let world = paused(&Faults::none()).await;
     for id in ["1", "2", "3"] {
         world.publish(&[event(id)], DAY).await;
@@ -161,7 +164,7 @@ async fn deliveries_of_one_invocation_that_expire_in_the_same_minute_share_an_ob
 }
 
 #[tokio::test]
-async fn what_expires_while_it_is_held_is_a_dead_letter_without_an_attempt() {
+async fn expired_held_event_is_a_dead_letter_without_an_attempt() {
     let world = paused(&Faults::none()).await;
     hold(&world, &["1"], 10 * MINUTE).await;
     for _ in 0..12 {
@@ -175,8 +178,9 @@ async fn what_expires_while_it_is_held_is_a_dead_letter_without_an_attempt() {
     );
 }
 
+/// Events held for a deleted or disabled subscription are dead letters that say so.
 #[tokio::test]
-async fn what_is_held_for_a_deleted_or_disabled_subscription_is_a_dead_letter_that_says_so() {
+async fn held_event_of_a_gone_subscription_is_a_dead_letter() {
     for (is_deleted, reason) in [(true, "SubscriptionDeleted"), (false, "EndpointGone")] {
         let world = paused(&Faults::none()).await;
         hold(&world, &["1"], DAY).await;
@@ -191,8 +195,9 @@ async fn what_is_held_for_a_deleted_or_disabled_subscription_is_a_dead_letter_th
     }
 }
 
+/// Deliveries that the store does not take wait in the queue, and are held once it does.
 #[tokio::test]
-async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_does() {
+async fn deliveries_refused_by_the_store_wait_and_are_held_later() {
     let state = refusing();
     let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1", "2"], DAY).await;
@@ -219,7 +224,7 @@ async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_doe
 }
 
 #[tokio::test]
-async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
+async fn delivery_that_cannot_be_held_expires_in_time() {
     let world = paused(&Faults::in_state(&refusing())).await;
     hold(&world, &["1"], 5 * MINUTE).await;
     world.clock.advance(5 * MINUTE);
@@ -230,8 +235,9 @@ async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
     );
 }
 
+/// A run that is killed between a send and its delete makes copies and loses nothing.
 #[tokio::test]
-async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_loses_nothing() {
+async fn run_killed_between_send_and_delete_copies_and_loses_nothing() {
     let is_delete =
         |e: PortEffect<'_>| e.operation == PortOperation::Delete && e.key.starts_with(layout::HELD);
     let state = FaultPlan::nth_of(0, CallFault::HangBefore, is_delete);
@@ -249,7 +255,7 @@ async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_los
 }
 
 #[tokio::test]
-async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_next_run() {
+async fn unsent_messages_of_an_object_stay_for_the_next_run() {
     let second_fails = FaultPlan::by(|effect| {
         let entry = EntryFault {
             index: 1,
@@ -342,8 +348,9 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
     }
 }
 
+/// A mark of force releases parked deliveries before their minute, and is deleted.
 #[tokio::test]
-async fn a_mark_of_force_releases_what_is_parked_before_its_minute_and_goes() {
+async fn force_mark_releases_parked_deliveries_early_and_goes() {
     let world = World::new();
     world
         .subscribe(json!({ "retryPolicy": { "schedule": ["PT6H"] } }))

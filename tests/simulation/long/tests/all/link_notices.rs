@@ -113,7 +113,7 @@ async fn copy_of_orders(world: &World, name: &str) {
 }
 
 #[tokio::test]
-async fn a_link_that_stays_down_is_told_once_and_so_is_that_it_is_up_again() {
+async fn link_that_stays_down_is_announced_once_down_and_once_up() {
     let world = told_ops(World::new()).await;
     fall(&world, LINK).await;
     assert_eq!(
@@ -167,8 +167,9 @@ async fn a_link_that_is_up_again_before_it_is_told_is_not_told_at_all() {
     }
 }
 
+/// A link that falls again before the notice that it is up was down all the time.
 #[tokio::test]
-async fn a_link_that_falls_again_before_it_is_told_up_was_down_all_the_time() {
+async fn link_that_falls_before_its_up_notice_counts_as_down() {
     let world = told_ops(World::new()).await;
     fall(&world, LINK).await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
@@ -194,8 +195,9 @@ async fn every_topic_that_is_told_is_told_once_however_many_name_it() {
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
 }
 
+/// The program's own topic is notified of links on which no other topic asks for notices.
 #[tokio::test]
-async fn the_programs_own_topic_is_told_of_links_on_which_nobody_else_asks_for_notices() {
+async fn program_topic_is_notified_of_links_of_topics_without_notices() {
     let world = told_ops(World::new().telling_ops()).await;
     fall(&world, "https://elsewhere.example.com:443").await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
@@ -205,7 +207,7 @@ async fn the_programs_own_topic_is_told_of_links_on_which_nobody_else_asks_for_n
 }
 
 #[tokio::test]
-async fn of_a_subscription_only_its_own_topic_is_told() {
+async fn subscription_change_is_sent_to_its_own_topic_alone() {
     let world = told_ops(World::new()).await;
     fall(&world, OWN).await;
     let told = told_after(&world, DELAY).await;
@@ -251,7 +253,7 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
 }
 
 #[tokio::test]
-async fn that_an_operator_disabled_a_subscription_is_told_once() {
+async fn subscription_disabled_by_an_operator_is_announced_once() {
     let world = told_ops(World::new()).await;
     let path = "/topics/orders/subscriptions/billing/disable";
     let (status, answer) = world.api().ask("POST", path, &Value::Null).await;
@@ -267,7 +269,7 @@ async fn that_an_operator_disabled_a_subscription_is_told_once() {
 }
 
 #[tokio::test]
-async fn of_a_subscription_that_is_not_there_nobody_is_told_and_it_is_forgotten() {
+async fn missing_subscription_causes_no_notice_and_is_forgotten() {
     for gone in [
         "https://elsewhere.example.com:443 orders.billing",
         "https://billing.example.com:443 orders.gone",
@@ -280,8 +282,9 @@ async fn of_a_subscription_that_is_not_there_nobody_is_told_and_it_is_forgotten(
     }
 }
 
+/// Changes of a subscription whose topic cannot be read are sent to the program's topic.
 #[tokio::test]
-async fn of_a_subscription_whose_topic_cannot_be_read_the_program_is_told() {
+async fn unreadable_topic_is_announced_to_the_program_topic() {
     let world = told_ops(World::new().telling_ops()).await;
     world
         .write_state("topics/broken.json", "{".to_owned())
@@ -317,7 +320,7 @@ async fn a_subscription_is_called_as_its_creator_wrote_it() {
 }
 
 #[tokio::test]
-async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
+async fn changes_of_many_links_are_sent_and_marked_in_one_run() {
     let world = told_ops(World::new().telling_ops()).await;
     let failing = Observation::Failing {
         failures: 10,
@@ -365,7 +368,7 @@ async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
 }
 
 #[tokio::test]
-async fn an_addressee_that_cannot_be_read_does_not_have_the_others_told_again() {
+async fn unreadable_addressee_does_not_repeat_the_other_notices() {
     let world = told_ops(World::new().telling_ops()).await;
     copy_of_orders(&world, "invoices").await;
     let mut record = world.record().await;
@@ -418,7 +421,7 @@ fn is_of_telling(effect: PortEffect<'_>) -> bool {
 }
 
 #[tokio::test]
-async fn no_change_is_lost_whichever_effect_fails() {
+async fn every_change_is_announced_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
     assert_eq!(Box::pin(changes(&Faults::none())).await, expected);
     at_every_effect_of(is_of_telling, async |plan, place| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use posthaste_core::delivery_log::{Kind, LogRecord, RecordFilter};
+use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordKind};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
 use posthaste_ports::{ErrorKind, ObjectStore};
@@ -138,7 +138,7 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
     let mended = written
         .iter()
         .filter(is_mended)
-        .filter(|it| it.kind == Kind::Attempt);
+        .filter(|it| it.kind == RecordKind::Attempt);
     assert_eq!(mended.count(), 2 * 12);
     let made = bodies.len() + dead_letters(&world).await;
     assert_eq!(
@@ -149,7 +149,7 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_for_a_day_stops_no_delivery_and_fills_no_disk() {
+fn log_outage_of_a_day_stops_no_delivery_and_fills_no_disk() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let metrics = recorder.handle();
     let runtime = tokio::runtime::Builder::new_current_thread()

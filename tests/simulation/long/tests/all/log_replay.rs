@@ -99,13 +99,14 @@ async fn check(world: &World, request: Value, expected: &[&str]) {
     );
 }
 
+/// A replay of the log sends everything that ended, but not what is still tried.
 #[tokio::test]
-async fn everything_that_ended_is_sent_again_but_not_what_is_still_tried() {
+async fn log_replay_sends_all_ended_events_and_none_still_tried() {
     check(&mixed().await, json!({ "source": "log" }), &["0", "1", "2"]).await;
 }
 
 #[tokio::test]
-async fn what_is_selected_is_sent_and_nothing_else() {
+async fn log_replay_sends_exactly_the_selected_events() {
     let selected = |more: Value| {
         let mut request = json!({ "source": "log" });
         request
@@ -148,8 +149,9 @@ async fn a_time_selects_what_ended_in_it() {
     assert_eq!(record.progress.resolved, 1);
 }
 
+/// A delivery ends when it is given up, and not when its dead letter is written.
 #[tokio::test]
-async fn a_delivery_ends_when_it_is_given_up_and_not_when_its_dead_letter_is_written() {
+async fn delivery_ends_when_given_up_not_at_its_dead_letter() {
     let world = World::with(&Faults::none());
     // A dead letter is written five minutes after the event is given up.
     world.subscribe(json!({})).await;
@@ -200,8 +202,9 @@ async fn events_keep_their_webhook_ids() {
     assert_eq!(requests["0"], [first]);
 }
 
+/// Events without a payload in the log are counted as failed, unless a dead letter has it.
 #[tokio::test]
-async fn what_the_log_has_no_payload_of_is_counted_and_a_dead_letter_has_it() {
+async fn event_without_a_logged_payload_is_taken_from_its_dead_letter() {
     let world = world(&Faults::none()).await;
     world.log(DeliveryLogMode::Attempts).await;
     publish(&world, &["0"], 200).await;
@@ -243,7 +246,7 @@ async fn a_replay_slower_than_a_minute_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_a_replay_of_the_log_left_out_is_counted() {
+async fn events_left_out_of_a_log_replay_are_counted() {
     let world = world(&Faults::none()).await;
     publish(&world, &["0", "1"], 200).await;
     publish(&world, &["2"], 400).await;
@@ -263,7 +266,7 @@ async fn what_a_replay_of_the_log_left_out_is_counted() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_counts_once_in_a_replay_of_many_runs() {
+async fn left_out_events_count_once_in_a_replay_of_many_runs() {
     let world = world(&Faults::none()).await;
     publish(&world, &["before"], 400).await;
     let ids: Vec<String> = (0..130).map(|id| id.to_string()).collect();

@@ -250,8 +250,9 @@ fn at_most<N: Display + PartialOrd + Copy>(what: &str, found: N, bound: N) {
     );
 }
 
+/// An outage of a day costs little, and every event arrives once or expires.
 #[tokio::test]
-async fn an_outage_of_a_day_costs_little_and_every_event_arrives_once_or_expires() {
+async fn outage_of_a_day_costs_little_and_loses_no_event() {
     println!("| {EVENTS} events in {MESSAGES} messages | measured | at most |");
     println!("|---|---|---|");
     let mut outage = Outage::new().await;

@@ -143,7 +143,7 @@ async fn a_rise_and_a_fall_reach_the_endpoint_once_each() {
 }
 
 #[tokio::test]
-async fn a_notice_of_the_pressure_that_cannot_be_delivered_makes_no_other() {
+async fn undeliverable_pressure_notice_makes_no_other_notice() {
     let watched = Watched::new(&FaultPlan::none(), &FaultPlan::none()).await;
     watched.world.endpoint.answer([Answer::Status(400)]);
     let mut monitor = watched.monitor();
@@ -173,7 +173,7 @@ async fn told(queues: &FaultPlan, state: &FaultPlan, dies: bool) -> BTreeSet<(St
 }
 
 #[tokio::test]
-async fn no_change_is_lost_whichever_effect_fails() {
+async fn every_change_is_announced_whichever_effect_fails() {
     let none = FaultPlan::none();
     for (dies, is_queue) in [(false, false), (false, true), (true, false), (true, true)] {
         at_every_effect(async |plan, place| {

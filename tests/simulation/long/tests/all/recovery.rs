@@ -73,8 +73,9 @@ fn id(body: &str) -> String {
         .to_owned()
 }
 
+/// A backlog drains oldest first on a ramp, and new events do not wait behind it.
 #[tokio::test]
-async fn a_backlog_drains_oldest_first_on_a_ramp_and_new_ones_do_not_wait_behind_it() {
+async fn backlog_drains_oldest_first_on_a_ramp_beside_new_events() {
     let world = backlog().await;
     assert_eq!(world.held_deliveries().await.len(), BACKLOG);
     assert!(world.endpoint.take().len() < 30);

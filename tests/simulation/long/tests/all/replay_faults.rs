@@ -75,7 +75,7 @@ async fn check(faults: &Faults, label: &str) {
 }
 
 #[tokio::test]
-async fn nothing_is_passed_over_whatever_fails_once() {
+async fn replay_passes_over_no_event_whatever_fails_once() {
     let quiet = Faults::none();
     check(&quiet, "nothing fails").await;
     let before = {

@@ -85,8 +85,9 @@ fn each(times: usize) -> BTreeMap<String, usize> {
     IDS.map(|id| (id.to_owned(), times)).into()
 }
 
+/// An event that was delivered again is left out of the next replay, unless asked for.
 #[tokio::test]
-async fn what_is_delivered_again_is_left_out_of_the_next_replay_unless_asked() {
+async fn event_delivered_again_is_left_out_of_the_next_replay() {
     let world = world(&Faults::none()).await;
     assert_eq!(letters(&world).await, [4, 0]);
     assert_eq!(replay(&world, Answer::Status(200)).await, each(1));
@@ -98,7 +99,7 @@ async fn what_is_delivered_again_is_left_out_of_the_next_replay_unless_asked() {
 }
 
 #[tokio::test]
-async fn of_what_fails_again_only_the_new_letter_is_replayed() {
+async fn only_the_new_letter_of_an_event_that_fails_again_is_replayed() {
     let world = world(&Faults::none()).await;
     assert_eq!(replay(&world, Answer::Status(400)).await, each(1));
     assert_eq!(letters(&world).await, [8, 4]);
@@ -106,8 +107,9 @@ async fn of_what_fails_again_only_the_new_letter_is_replayed() {
     assert_eq!(letters(&world).await, [8, 8]);
 }
 
+/// A letter stays as it was if its event fails again where no dead letters are kept.
 #[tokio::test]
-async fn what_fails_again_and_is_not_kept_stays_as_it_was() {
+async fn letter_stays_if_its_event_fails_again_and_is_not_kept() {
     let world = world(&Faults::none()).await;
     world
         .subscribe(json!({ "deadLetter": { "enabled": false } }))

@@ -172,8 +172,9 @@ async fn originals(world: &World) -> usize {
     letters.filter(own).count()
 }
 
+/// Messages of a newer program are handed back unchanged, and delivered by that program.
 #[tokio::test]
-async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_knows_it() {
+async fn newer_messages_are_handed_back_and_delivered_by_the_newer() {
     let left = Left::by(Box::pin(full()).await).await;
     let next = left.clone().replaced(TO_NEXT);
     assert_ne!(next, left);
@@ -193,7 +194,7 @@ async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_
 }
 
 #[tokio::test]
-async fn what_the_former_release_gave_back_is_delivered() {
+async fn messages_handed_back_by_the_former_release_are_delivered() {
     let left: Left = serde_json::from_str(GAVE_BACK).expect("what it left");
     Box::pin(check_goes_on(left.world().await)).await;
 }

@@ -332,7 +332,7 @@ async fn everything_that_the_former_release_left_ends_as_it_should() {
 
 /// manage of the former release asks wake for work without a signal.
 #[tokio::test]
-async fn what_the_former_release_forces_goes_within_a_quarter_of_an_hour() {
+async fn force_of_the_former_release_works_within_a_quarter_hour() {
     let arrived_by = async |is_forced: bool| {
         let world = upgraded();
         world.pass_by(MINUTE, 2 * MINUTE).await;

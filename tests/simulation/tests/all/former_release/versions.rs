@@ -67,7 +67,7 @@ fn checked(place: &str, text: &str) -> Option<&'static str> {
 }
 
 #[tokio::test]
-async fn what_this_program_leaves_is_read_by_0_1_0() {
+async fn release_0_1_0_reads_what_this_program_leaves() {
     let world = full().await;
     let records = taken(&world, QueueName::Records).await;
     let left = Left::by(world).await;

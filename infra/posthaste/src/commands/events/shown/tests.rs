@@ -51,7 +51,7 @@ fn attempts() -> Value {
 }
 
 #[test]
-fn a_delivery_has_its_state_its_attempts_and_the_command_that_sends_it_again() {
+fn delivery_shows_state_attempts_and_resend_command() {
     let one = delivery(json!({
         "attempts": attempts(), "source": "/shop", "resendableUntil": "2026-11-28T10:00:00Z",
     }));
@@ -156,8 +156,9 @@ fn an_event_without_a_record_shows_the_note() {
     );
 }
 
+/// Subscription with several deliveries of an event has a resend command with a key for each.
 #[test]
-fn of_several_deliveries_to_a_subscription_each_is_sent_again_by_its_key() {
+fn resend_command_names_the_key_of_one_of_many_deliveries() {
     let attempt = json!({
         "number": 1, "at": "2026-11-21T10:00:00Z", "outcome": "Delivered", "origin": "replay",
     });
@@ -193,7 +194,7 @@ fn an_id_that_begins_with_a_hyphen_is_no_option() {
 }
 
 #[test]
-fn nothing_from_outside_steers_the_terminal() {
+fn control_characters_of_an_event_are_not_printed() {
     let until = "2026-11-28T10:00:00Z";
     let one =
         delivery(json!({ "type": "a\u{1b}[2J", "source": "\u{7}", "resendableUntil": until }));
@@ -208,8 +209,9 @@ fn nothing_from_outside_steers_the_terminal() {
     );
 }
 
+/// Text of a producer cannot look like a line that posthaste wrote.
 #[test]
-fn no_text_of_a_producer_looks_like_a_line_of_its_own() {
+fn producer_text_with_line_breaks_stays_on_one_line() {
     let forged = "x\nbilling: delivered";
     let one = delivery(json!({ "type": forged, "source": forged, "subject": forged }));
     let text = text(&view(json!([one])));

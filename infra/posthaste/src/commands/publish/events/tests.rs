@@ -36,7 +36,7 @@ fn check(input: &str, expected: &[&str]) {
 }
 
 #[test]
-fn lines_an_array_and_one_event_over_several_lines_are_read_alike() {
+fn json_lines_arrays_and_multi_line_events_are_read() {
     check("", &[]);
     check(" \n\n", &[]);
     check("{\"a\":1}", &["1 {\"a\":1}"]);
@@ -64,7 +64,7 @@ fn braces_quotes_and_line_breaks_inside_an_event_do_not_end_it() {
 }
 
 #[test]
-fn what_is_no_event_is_refused_with_its_line() {
+fn text_that_is_no_event_is_refused_with_its_line() {
     check(
         "x",
         &["line 1: expected an event (a JSON object) or an array of events"],
@@ -101,8 +101,9 @@ fn what_is_no_event_is_refused_with_its_line() {
     );
 }
 
+/// Error has the event's number, the line in which it begins, and the place within it.
 #[test]
-fn a_broken_event_is_refused_with_its_number_its_line_and_the_place_in_it() {
+fn broken_event_is_refused_with_number_line_and_place() {
     let begins = "event 1 (the first is 0), which begins in line 2, is no JSON object";
     check(
         "{}\n{\"a\":}\n",

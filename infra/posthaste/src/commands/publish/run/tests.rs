@@ -204,7 +204,7 @@ fn play(events: u64, script: impl Fn(usize, u64) -> Answer) -> Sim<impl Fn(usize
     Sim::new(events, 0, None, script).play()
 }
 
-/// Every event of the first `events` is published, in whole batches, and counted.
+/// Every event of the first `event_count` is published, in whole batches, and counted.
 fn assert_all<F>(sim: Sim<F>, events: u64) {
     let firsts: Vec<_> = sim.published.keys().copied().collect();
     assert_eq!(
@@ -225,8 +225,9 @@ fn assert_all<F>(sim: Sim<F>, events: u64) {
     assert!(sim.run.into_ending().is_none());
 }
 
+/// Requests begin in the order of the file, and up to 16 are under way at once.
 #[test]
-fn a_willing_server_gets_everything_in_order_and_ever_more_at_once() {
+fn willing_server_gets_all_events_in_order_ever_faster() {
     let sim = play(5005, |_, _| Answer::Ok);
     assert_eq!(sim.in_flight_max, 16);
     assert!(sim.requests.is_sorted_by_key(|(_, first, _)| *first));
@@ -247,7 +248,7 @@ fn a_willing_server_gets_everything_in_order_and_ever_more_at_once() {
 }
 
 #[test]
-fn no_events_are_no_requests() {
+fn empty_input_sends_no_requests() {
     assert_all(play(0, |_, _| Answer::Ok), 0);
 }
 
@@ -301,8 +302,9 @@ fn under_the_tarpit_one_request_waits_at_once() {
     assert_all(sim, 200);
 }
 
+/// Tarpit that lets one request per delay through gets exactly one per delay.
 #[test]
-fn where_one_request_per_delay_is_let_through_nothing_is_sent_for_nothing() {
+fn advised_delays_are_kept_without_wasted_requests() {
     let sim = play(200, |_, _| Answer::LetThrough(15));
     assert_eq!(
         (
@@ -345,7 +347,7 @@ fn a_request_in_use_waits_alone() {
 }
 
 #[test]
-fn a_bad_event_stops_it_there_and_the_point_to_go_on_from_is_its_batch() {
+fn bad_event_stops_the_run_and_resume_is_at_its_batch() {
     let sim = play(1000, |_, first| {
         if first == 300 {
             Answer::BadEvent(7)
@@ -422,8 +424,9 @@ fn a_server_that_never_answered_is_given_up_soon() {
     assert_eq!(sim.seconds() / 60, 15);
 }
 
+/// Refusal by the tarpit (429) is counted as a delay, every other one as a refusal.
 #[test]
-fn whoever_is_sent_away_by_the_tarpit_is_delayed_and_not_refused() {
+fn request_sent_away_by_the_tarpit_counts_as_delayed() {
     let sim = play(100, |n, _| match n {
         2 => Answer::SentAway(15),
         5 => Answer::Refused(30),
@@ -444,8 +447,9 @@ fn back_pressure_that_does_not_end_is_given_up() {
     ));
 }
 
+/// Batches that the first run published beyond the point to resume at have the same names again.
 #[test]
-fn whoever_goes_on_publishes_the_rest_and_what_was_published_beyond_has_the_same_name() {
+fn resumed_run_gives_the_same_names_to_the_same_requests() {
     // The fortieth request is refused for good, in the middle of others.
     let first_run = play(1000, |n, _| {
         if n == 40 {
@@ -475,7 +479,7 @@ fn whoever_goes_on_publishes_the_rest_and_what_was_published_beyond_has_the_same
 }
 
 #[test]
-fn what_stands_before_a_broken_event_is_published_by_whole_batches() {
+fn whole_batches_before_a_broken_event_are_published() {
     let mut sim = Sim::new(0, 0, None, |_, _| Answer::Ok);
     let mut text = input(25).to_vec();
     text.extend_from_slice(b"{broken\n{}\n");
@@ -536,8 +540,9 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
     ));
 }
 
+/// First signal publishes what was taken from a pipe; the second one waits for nothing.
 #[test]
-fn the_first_signal_publishes_what_was_taken_from_a_pipe_and_the_second_does_not() {
+fn first_signal_publishes_taken_events_and_second_does_not() {
     let start = || {
         let mut sim = Sim::new(25, 0, None, |_, _| Answer::Ok);
         sim.run = sim.run.of_pipe();

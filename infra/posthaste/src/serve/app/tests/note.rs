@@ -72,7 +72,7 @@ async fn start_that_fails_leaves_the_note_of_the_process_before() {
 
 /// The log may be empty when all of it is too old. Nobody lost its files.
 #[tokio::test]
-async fn end_of_the_log_is_noted_again_when_its_newest_record_is_deleted() {
+async fn end_of_log_is_noted_again_after_its_newest_record_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let app = started(&folder).await;
     let now = SystemClock.now().as_millis();

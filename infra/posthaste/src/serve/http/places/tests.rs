@@ -37,8 +37,9 @@ fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
     );
 }
 
+/// Connection that has sent a request gives its place up after all that have sent none.
 #[test]
-fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
+fn connection_with_a_request_is_closed_after_all_without() {
     let (mut table, ids) = table(3);
     for id in [ids[1], ids[0]] {
         assert!(table.begin_request(id, false, MAX).0);
@@ -53,7 +54,7 @@ fn one_that_has_sent_a_request_goes_after_all_that_have_not() {
 }
 
 #[test]
-fn one_that_is_being_answered_is_never_closed_for_another() {
+fn connection_being_answered_is_never_closed_for_another() {
     let (mut table, ids) = table(3);
     assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     assert!(table.admit(address(9), MAX).is_none());
@@ -62,8 +63,9 @@ fn one_that_is_being_answered_is_never_closed_for_another() {
     assert!(!table.connections.contains_key(&ids[1]));
 }
 
+/// Connection whose response is not read is closed for a new connection, and for a new request.
 #[test]
-fn one_whose_answer_is_not_read_goes_for_another_connection_and_for_another_request() {
+fn stalled_connection_gives_way_to_another() {
     let (mut table, ids) = table(3);
     assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     for id in [ids[2], ids[1]] {
@@ -88,7 +90,7 @@ fn one_whose_answer_is_not_read_goes_for_another_connection_and_for_another_requ
 }
 
 #[test]
-fn one_whose_answer_is_read_again_stays() {
+fn connection_whose_response_is_read_again_stays() {
     let (mut table, ids) = table(3);
     assert!(ids.iter().all(|id| table.begin_request(*id, false, MAX).0));
     table.set_stalled(ids[1], true);
@@ -97,7 +99,7 @@ fn one_whose_answer_is_read_again_stays() {
 }
 
 #[test]
-fn operators_are_answered_when_every_place_for_requests_is_taken() {
+fn operators_are_served_when_all_request_places_are_taken() {
     let (mut table, ids) = table(3);
     assert!(table.begin_request(ids[0], false, 1).0);
     assert!(!table.begin_request(ids[1], false, 1).0);
@@ -114,7 +116,7 @@ fn operators_are_answered_when_every_place_for_requests_is_taken() {
 }
 
 #[test]
-fn one_that_was_closed_begins_nothing_any_more() {
+fn closed_connection_begins_no_request() {
     let (mut table, ids) = table(3);
     table.admit(address(9), MAX).unwrap();
     assert!(!table.begin_request(ids[0], false, MAX).0);
@@ -140,8 +142,9 @@ fn kept(from: [Option<IpAddr>; 2], counts: [usize; 2]) -> [usize; 2] {
     from.map(of)
 }
 
+/// Connections of other addresses, and of trusted proxies, are not closed for those of one.
 #[test]
-fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_touched() {
+fn silent_connections_are_limited_per_address() {
     let most = SILENT_PER_ADDRESS_MAX;
     assert_eq!(
         kept([address(1), address(2)], [most, most + 1]),
@@ -153,7 +156,7 @@ fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_to
 }
 
 #[test]
-fn one_that_has_spoken_is_not_silent() {
+fn connection_that_sent_a_request_is_not_silent() {
     let (mut table, ids) = table(1);
     assert!(table.begin_request(ids[0], false, MAX).0);
     assert_eq!(table.turn_silent(ids[0]), None);
@@ -195,8 +198,9 @@ fn proxies_are_trusted_by_their_networks() {
     check("192.0.2.7", false);
 }
 
+/// Connection that has sent a request is not closed by the timeout of the first head.
 #[tokio::test]
-async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() {
+async fn first_head_has_a_timeout_and_later_heads_have_none() {
     let places = places(&[]);
     let clock = ManualClock::new(Timestamp::EPOCH);
     let place = Arc::new(places.take_place(Ipv4Addr::LOCALHOST.into()).await);
@@ -224,8 +228,9 @@ async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() 
     speaking.abort();
 }
 
+/// New connection is taken once the first of the others is no longer being answered.
 #[tokio::test]
-async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not() {
+async fn connection_waits_while_all_others_are_being_answered() {
     let places = places(&[]);
     let take = || places.take_place(Ipv4Addr::LOCALHOST.into());
     let mut answering = Vec::new();
@@ -243,8 +248,9 @@ async fn who_comes_while_all_are_being_answered_waits_for_the_first_that_is_not(
     drop(waiting.await.unwrap());
 }
 
+/// Connection that is being answered is never closed for lack of descriptors.
 #[tokio::test]
-async fn without_descriptors_one_that_waits_for_its_client_goes_and_none_that_is_being_answered() {
+async fn lack_of_descriptors_closes_a_connection_that_waits() {
     let places = places(&[]);
     let clock = ManualClock::new(Timestamp::EPOCH);
     let take = async || Arc::new(places.take_place(Ipv4Addr::LOCALHOST.into()).await);

@@ -41,7 +41,7 @@ async fn until_asleep(clock: &ManualClock, sleepers: usize) {
 }
 
 #[tokio::test]
-async fn client_that_leaves_in_the_tarpit_over_tls_has_published_nothing() {
+async fn tls_client_that_leaves_in_the_tarpit_publishes_nothing() {
     let (tls, connector) = secured();
     let world = World::with_tls(10_000, Some(tls)).await;
     let request = event_request();
@@ -104,7 +104,7 @@ async fn silent_handshake_ends_in_time_and_holds_nobody_up() {
 
 /// What TLS holds back to be sent counts as sent by nobody: the client took nothing of it.
 #[tokio::test]
-async fn client_that_does_not_read_its_answer_over_tls_keeps_nobody_out() {
+async fn tls_client_that_does_not_read_keeps_no_other_out() {
     let (tls, connector) = secured();
     let server = Small::with_tls(Some(tls)).await;
     let ask = async |path: &str| {

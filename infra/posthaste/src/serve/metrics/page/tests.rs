@@ -145,7 +145,7 @@ async fn series_are_forgotten_with_their_subscription() {
 }
 
 #[tokio::test]
-async fn nothing_is_forgotten_while_its_topic_cannot_be_read() {
+async fn series_of_an_unreadable_topic_are_kept() {
     let world = World::new(SeriesBy::default());
     world.store.write("topics/bills.json", "damaged");
     world.count("bills", None);

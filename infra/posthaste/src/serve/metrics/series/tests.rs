@@ -130,7 +130,7 @@ fn choice_of_topics_does_not_change_with_what_is_measured() {
 
 /// As after a start: the topics of the store come first, in their order.
 #[test]
-fn expected_topics_keep_their_series_before_those_that_are_measured() {
+fn expected_topics_have_series_before_measured_ones() {
     let series = MetricSeries::new(SeriesBy::default());
     let names = |range: std::ops::Range<usize>| {
         range.map(|n| TopicName::parse(&format!("t{n:03}")).unwrap())
@@ -211,7 +211,7 @@ fn series_by_setting_have_a_bound_and_right_sums() {
 }
 
 #[test]
-fn what_has_no_labels_is_zero_from_the_start() {
+fn metrics_without_labels_are_zero_from_the_start() {
     let page = page(&MetricSeries::new(SeriesBy::default()));
     for name in [
         "posthaste_log_records_written_total",
@@ -227,7 +227,7 @@ fn what_has_no_labels_is_zero_from_the_start() {
 }
 
 #[test]
-fn names_without_a_row_and_rows_that_are_not_measured_count_nothing() {
+fn unknown_and_unmeasured_metric_names_are_ignored() {
     let series = MetricSeries::new(SeriesBy::default());
     let before = page(&series);
     metrics::with_local_recorder(&series, || {

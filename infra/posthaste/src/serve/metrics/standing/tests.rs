@@ -115,7 +115,7 @@ fn at(url: &str) -> Json {
 }
 
 #[tokio::test]
-async fn what_waits_is_shown_by_owner_and_in_sum() {
+async fn waiting_events_are_shown_by_owner_and_in_sum() {
     let world = World::new();
     let orders = [
         ("a", at("https://a.example/")),
@@ -268,7 +268,7 @@ fn half_refused(count: u64) -> SubscriptionTries {
 
 /// The circuit knows nothing of what is refused for its content or its key. The book of health does.
 #[tokio::test]
-async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() {
+async fn subscription_without_arrivals_is_down_despite_its_circuit() {
     let world = World::new();
     let settings = [
         ("well", at("https://a.example/")),

@@ -119,7 +119,7 @@ fn wrong_files_are_named_with_their_option_and_fault() {
 }
 
 #[test]
-fn what_cannot_be_read_again_is_no_file_of_a_certificate() {
+fn tls_file_that_cannot_be_read_again_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let fault = |path: &Path| read_one(TLS_KEY, path).unwrap_err().to_string();
     let expected = format!(
@@ -133,7 +133,7 @@ fn what_cannot_be_read_again_is_no_file_of_a_certificate() {
 }
 
 #[test]
-fn one_file_alone_is_refused() {
+fn certificate_or_key_alone_is_refused() {
     let path = || Some(PathBuf::from("a"));
     assert_eq!(TlsFiles::from_options(None, None), Ok(None));
     assert!(TlsFiles::from_options(path(), path()).unwrap().is_some());

@@ -30,7 +30,7 @@ fn spread(ms: f64, number: u64) -> f64 {
 
 /// Instances, invocations and messages are those of the cost test.
 #[test]
-fn at_a_hundred_events_a_second_the_metrics_of_a_thousand_events_take_little_log() {
+fn metrics_of_a_thousand_events_take_little_log() {
     const EVENTS: usize = 100 * 600;
     let per_thousand = |instances: usize, (each, kept): (usize, usize)| {
         (

@@ -102,8 +102,9 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
     );
 }
 
+/// Notice about an event that was dropped untried names no object and no outcome.
 #[test]
-fn what_was_dropped_untried_has_no_object_and_no_outcome() {
+fn untried_dropped_event_has_no_object_and_no_outcome() {
     let mut letter = letter(EventSchema::CloudEvents);
     let entry = entry();
     letter.delivery.attempts = 0;
@@ -239,8 +240,9 @@ fn envelope() -> EventEnvelope {
     }
 }
 
+/// Custom event is shown as it is with what was mapped, or its text is left out whole.
 #[test]
-fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
+fn custom_event_is_shown_whole_with_mapped_names_or_omitted() {
     let check = |bytes, is_whole| {
         let letter = letter(EventSchema::Custom);
         let mut entry = entry();

@@ -146,7 +146,7 @@ fn written_here_and_elsewhere(present: &SubscriptionSettings) -> [StatusView; 3]
 }
 
 #[test]
-fn what_is_disabled_stays_so_until_its_endpoint_is_another() {
+fn disabled_subscription_stays_so_until_its_endpoint_changes() {
     let disabled = status(StatusState::Disabled);
     let present = subscription("CloudEvents", Some(disabled.clone()));
     let [same, moved, otherwise] = written_here_and_elsewhere(&present);
@@ -161,7 +161,7 @@ fn what_is_disabled_stays_so_until_its_endpoint_is_another() {
 }
 
 #[test]
-fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
+fn pending_handshake_keeps_its_code_until_its_endpoint_changes() {
     let present = asked(StatusState::Pending);
     let [same, moved, otherwise] = written_here_and_elsewhere(&present);
     assert_eq!(Some(same), present.status);
@@ -200,8 +200,9 @@ fn silence_takes_no_consent_back() {
     }
 }
 
+/// An endpoint that was asked and may still call back is not asked with the same code again.
 #[test]
-fn who_was_asked_and_may_still_call_back_is_not_asked_with_the_same_code_again() {
+fn answered_handshake_is_not_asked_again_with_the_same_code() {
     let present = asked(StatusState::Pending);
     assert_eq!(
         present
@@ -221,8 +222,9 @@ fn who_was_asked_and_may_still_call_back_is_not_asked_with_the_same_code_again()
     assert_eq!(status.handshake.unwrap().code_to_ask_with(), None);
 }
 
+/// An endpoint that was not asked to the end is told from one that did not consent.
 #[test]
-fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
+fn unfinished_handshake_is_told_from_a_missing_consent() {
     let until = NOW + Duration::from_mins(10);
     let reason = |status: StatusView| status.effective_at(until).reason.unwrap();
     let present = asked(StatusState::Pending);
@@ -299,8 +301,9 @@ fn an_impossible_action_says_what_it_needs() {
     );
 }
 
+/// A subscription that was paused without a consent to this endpoint is asked when resumed.
 #[test]
-fn what_was_paused_without_a_consent_to_this_is_asked_when_it_is_resumed() {
+fn resuming_without_a_consent_to_this_endpoint_asks_it() {
     let elsewhere = StatusView {
         consent: Some(consent("https://b.example/")),
         ..status(StatusState::Paused)
@@ -403,7 +406,7 @@ fn a_call_back_counts_until_its_deadline() {
 }
 
 #[test]
-fn who_has_not_consented_in_time_has_failed_since_then() {
+fn missing_consent_counts_as_failed_since_the_deadline() {
     let until = NOW + Duration::from_mins(10);
     let pending = asked(StatusState::Pending).status.unwrap();
     assert_eq!(

@@ -71,7 +71,7 @@ fn odd_data_is_delivered_byte_for_byte_in_every_schema() {
 }
 
 #[test]
-fn what_is_no_json_is_refused_in_every_schema() {
+fn malformed_json_is_refused_in_every_schema() {
     let at_start = |schema| format!("\u{feff}{}", holding(schema, "1")).into_bytes();
     refused_everywhere(at_start, "body: expected JSON without a byte order mark");
     let not_utf8 = |schema| [holding(schema, "1").as_bytes(), b"\xff"].concat();
@@ -189,8 +189,9 @@ fn odd_member_names_are_kept_or_refused_by_name() {
     }
 }
 
+/// Control characters and lone surrogates are refused where the schema says so.
 #[test]
-fn control_characters_and_lone_surrogates_in_attributes_are_refused_where_the_schema_says_so() {
+fn control_characters_in_attributes_are_refused_by_schema() {
     let cloud = |value: &str| holding(EventSchema::CloudEvents, "1").replace("\"/s\"", value);
     let refused_source = |value: &str, expected: &str| {
         refused(
