@@ -29,7 +29,7 @@ class Reference(unittest.TestCase):
     def test_metrics(self):
         """The table has what functions measure. A test beside it makes the page from it."""
         table = code_of(pages.ROOT / "shared/core/src/model/metric/table.rs")
-        rows = re.findall(rf"\.measured(?:_in_serve)?\({METRIC_NAME.pattern}\)", table)
+        rows = re.findall(rf"\.measured(?:_in_serve)?(?:_as)?\({METRIC_NAME.pattern}\)", table)
         self.assertEqual(len(rows), len(set(rows)))
         self.compare(set(metrics()), set(rows), METRICS_MIN)
 

@@ -140,6 +140,7 @@ impl ResolveRequest {
 /// The dead letters that one request resolved or deleted, or would with `dryRun`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ResolveAnswer)]
 pub struct ResolveResponse {
     /// The id of the work, which all who ask for the same while it goes on get. Left out of a dry
     /// run.
@@ -179,6 +180,7 @@ pub struct ResolveResponse {
 /// Dead letters of another installation that are put in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ImportAnswer)]
 pub struct ImportResponse {
     /// The number of objects that were written.
     pub objects: u64,

@@ -69,7 +69,7 @@ impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
             keys: None,
             delivery_failed_notices,
             subscriptions,
-            ..settings.clone()
+            ..written.clone()
         };
         let put = written.subscriptions.iter().map(|(name, subscription)| {
             let put = self.insert_subscription(settings, name, subscription);

@@ -8,6 +8,7 @@ use crate::model::MatchCounts;
 /// The events that were accepted, and the subscriptions that matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PublishAnswer)]
 pub struct PublishResponse {
     /// The number of events that were accepted: all of the request.
     #[schema(example = 3)]

@@ -203,6 +203,7 @@ pub struct EndpointSettings {
 
 /// The way in which an endpoint is asked for its consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = Validation)]
 pub enum EndpointValidation {
     /// The endpoint is not asked.
     #[default]

@@ -4,13 +4,15 @@
 //! A word of a newer program reads as `Unknown`. Nothing writes that: files are merged column by
 //! column, as they lie, so a word that this program does not know is kept.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident as $schema_name:literal { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name {
@@ -48,7 +50,11 @@ macro_rules! words {
             }
         }
 
-        impl ToSchema for $name {}
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed($schema_name)
+            }
+        }
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -66,7 +72,7 @@ macro_rules! words {
 
 words! {
     /// The kind of a record: an attempt, or a change of an event without one.
-    RecordKind {
+    RecordKind as "Kind" {
         /// A request was sent, or the attempt to send it failed.
         Attempt = "attempt",
         /// The event was accepted. One record, of no subscription, says for all of them.
@@ -90,7 +96,7 @@ words! {
 
 words! {
     /// The result of an attempt or a change: where the event is after it.
-    LogResult {
+    LogResult as "LogResult" {
         /// The endpoint took it.
         Delivered = "delivered",
         /// It is meant for the subscriptions that the record names.
@@ -110,7 +116,7 @@ words! {
 
 words! {
     /// The origin of an attempt.
-    AttemptOrigin {
+    AttemptOrigin as "Origin" {
         /// The first attempt of a published event.
         First = "first",
         /// A later attempt.
@@ -124,7 +130,7 @@ words! {
 
 words! {
     /// The state of an event, towards one subscription or as a whole.
-    DeliveryState {
+    DeliveryState as "DeliveryState" {
         /// It is meant for the subscription, and there is no record of a delivery yet.
         Pending = "pending",
         /// It matched no subscription. Only of an event as a whole.
@@ -145,7 +151,7 @@ words! {
 words! {
     /// What a record says of its delivery's wait for another attempt. `Unknown` where the record does
     /// not say it, as those of release 0.1 do not.
-    WaitTransition {
+    WaitTransition as "Wait" {
         /// It did not wait before, and does not after it.
         None = "none",
         /// It waits from now on.

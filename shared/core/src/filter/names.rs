@@ -240,7 +240,7 @@ mod tests {
         check(
             r#"{"a":["b","A",2,null,{"x":1},[3],true,0,true]}"#,
             "a",
-            r#"Array(Elements { texts: ["a", "b"], numbers: [Zero, Positive(Magnitude { exponent: 1, head: 2000000000000000000, tail: [] })], bools: [true] })"#,
+            r#"Array(ValueElements { texts: ["a", "b"], numbers: [Zero, Positive(NumberMagnitude { exponent: 1, head: 2000000000000000000, tail: [] })], bools: [true] })"#,
         );
     }
 }

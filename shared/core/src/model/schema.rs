@@ -9,6 +9,7 @@ use crate::word::display_the_word;
 
 /// A form of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = Schema)]
 pub enum EventSchema {
     /// CloudEvents 1.0 in its JSON format.
     #[default]
