@@ -17,7 +17,7 @@ KIB, MIB = 1024, 1024 * 1024
 
 WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
 
-RETRY = "shared/core/src/attempt/retry.rs"
+RETRY = "shared/core/src/model/retry_policy.rs"
 HEALTH = "shared/core/src/circuit/settings.rs"
 LIMITS = "functions/deliver/src/limits.rs"
 
@@ -27,7 +27,7 @@ def health(field):
 
 
 def arrival(field):
-    return default("ArrivalSettings", field, "shared/core/src/health/settings.rs")
+    return default("ArrivalSettings", field, "shared/core/src/model/arrival_settings.rs")
 
 
 def setting_of_deliver(field):

@@ -26,10 +26,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{self, HealthSettings, Observation, RequestFailure};
 use posthaste_core::model::{
-    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
+    AddressPolicy, DeliveryLogMode, KeyDigest, OutcomeName, PublishUrls, SenderHeaders, Timestamp,
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{

@@ -7,12 +7,11 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{
     EventChange, RecordDetails, RecordText, RecordedEvent, join_records,
 };
 use posthaste_core::model::{
-    Delivery, DeliveryEntry, DeliveryLogMode, Subscription, Timestamp, TopicName,
+    DeadLetterReason, Delivery, DeliveryEntry, DeliveryLogMode, Subscription, Timestamp, TopicName,
 };
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;

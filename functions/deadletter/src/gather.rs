@@ -51,8 +51,9 @@ mod tests {
     use super::*;
     use crate::tests::{letter, stored};
     use bytes::Bytes;
-    use posthaste_core::attempt::{DeadLetterReason, OutcomeName};
-    use posthaste_core::model::{EarlierLife, EventSchema, Identity, LastAttempt};
+    use posthaste_core::model::{
+        DeadLetterReason, EarlierLife, EventSchema, Identity, LastAttempt, OutcomeName,
+    };
     use posthaste_core::stored::dead_letter::{LETTER_WEBHOOK_ID_BYTES_MAX, dead_letter_record};
 
     fn check(event_bytes: &[usize], expected: &[usize]) {

@@ -8,9 +8,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::EventChange;
 use posthaste_core::health::book_key;
+use posthaste_core::model::DeadLetterReason;
 use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{HealthError, timeout_at};

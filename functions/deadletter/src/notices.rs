@@ -16,8 +16,7 @@ use std::time::Duration;
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::notice::{DeliveryFailedNotice, LetterFate, Notice, notice_retry_letter};
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, DeliveryEntry, Timestamp};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, DeliveryEntry, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
+use posthaste_core::model::FormatError;
 use posthaste_core::release::recovery::{MarkIsGoing, OutageLetters};
-use posthaste_core::stored::{FormatError, RecoveryMark, layout};
+use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{ObjectEdit, UpdateError, signal_wake, timeout_at, update_object};
 

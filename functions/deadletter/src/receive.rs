@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::parse_records;
-use posthaste_core::model::DeadLetter;
+use posthaste_core::model::{DeadLetter, DeadLetterReason, FormatError};
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::{ResolvedLetter, parse_resolved};
-use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{MessageId, QueueName, ReceivedMessage};
 use posthaste_services::catch_panic::{CaughtPanic, catch_panic_now};
 

@@ -4,8 +4,7 @@ mod stores;
 mod time;
 
 use bytes::Bytes;
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, Delivery, EventPayload, Timestamp};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, Delivery, EventPayload, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{MessageId, ReceiptHandle, ReceivedMessage};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};

@@ -185,8 +185,7 @@ fn report_dropped(letter: &DeadLetter) {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::model::{PayloadDigest, TopicName};
+    use posthaste_core::model::{DeadLetterReason, PayloadDigest, TopicName};
     use posthaste_core::stored::delivery::parse_delivery;
     use posthaste_core::stored::{TopicRecord, layout};
     use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};

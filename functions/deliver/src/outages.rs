@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::DeliveryTarget;
-use posthaste_core::model::{DeadLetter, Delivery, Subscription, Timestamp};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, Delivery, Subscription, Timestamp};
 use posthaste_core::release::recovery::may_be_of_outage;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::stop_at;
@@ -113,8 +112,8 @@ fn remembered_outage(delivery: &Delivery) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::OutcomeName;
     use posthaste_core::circuit::{Observation, RequestFailure};
+    use posthaste_core::model::OutcomeName;
     use posthaste_testkit::PortOperation;
     use serde_json::json;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
-use posthaste_core::model::EventPayload;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::model::{DeadLetterReason, EventPayload};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::OwnedSemaphorePermit;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use posthaste_core::attempt::{EntryVerdict, RateGrant, RateState, RateToken, RequestRate};
-use posthaste_core::model::{Subscription, Timestamp};
+use posthaste_core::attempt::{EntryVerdict, RateGrant, RateState, RateToken};
+use posthaste_core::model::{RequestRate, Subscription, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ETag, Ports};
 use posthaste_services::stop_at;

@@ -8,13 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use posthaste_core::attempt::decide::is_expired;
-use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
+use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::lane::DeliveryLane;
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, SQS_DELAY_MAX, Subscription, SubscriptionStatus, Timestamp, Topic,
+    DeadLetterReason, Delivery, DeliveryLogMode, FormatError, SQS_DELAY_MAX, Subscription,
+    SubscriptionStatus, Timestamp, Topic, is_expired,
 };
-use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
 use posthaste_services::busy::run_off_worker_if_large;

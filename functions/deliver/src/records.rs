@@ -283,11 +283,10 @@ fn query_texts(subscription: &Subscription) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
     use posthaste_core::delivery_log::{
         AttemptOrigin, LogRecord, LogResult, RecordKind, join_records, parse_records,
     };
-    use posthaste_core::model::{DeliveryLogMode, LastAttempt};
+    use posthaste_core::model::{AttemptOutcome, DeadLetterReason, DeliveryLogMode, LastAttempt};
     use serde_json::json;
 
     use super::*;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use posthaste_core::attempt::{EntryVerdict, LinePlace, RequestRate};
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::FormatError;
+use posthaste_core::attempt::{EntryVerdict, LinePlace};
+use posthaste_core::model::{FormatError, RequestRate, Timestamp};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition, StoredObject,
 };

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::poll_immediate;
-use posthaste_core::attempt::{DrawnJitter, EntryVerdict, SlotLimit, SlotState};
-use posthaste_core::model::{Subscription, Timestamp};
-use posthaste_core::stored::{FormatError, layout};
+use posthaste_core::attempt::{DrawnJitter, EntryVerdict, SlotState};
+use posthaste_core::model::{FormatError, SlotLimit, Subscription, Timestamp};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{stop_at, timeout};
 

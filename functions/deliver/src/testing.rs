@@ -9,12 +9,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings, compile_subscription};
-use posthaste_core::attempt::{DrawnJitter, SendFailure};
+use posthaste_core::attempt::DrawnJitter;
 use posthaste_core::circuit::{DeliveryTarget, HealthSettings};
 use posthaste_core::delivery_log::{LogRecord, parse_records};
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, EventPayload, EventSchema, Link, Subscription, SubscriptionName,
-    Timestamp, TopicName,
+    Delivery, DeliveryLogMode, EventPayload, EventSchema, Link, SendFailure, Subscription,
+    SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{

@@ -2,13 +2,12 @@
 //! secret.
 
 use axum::extract::State;
+use posthaste_core::api::handshake::status_after_action;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
-    AuditAction, ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState,
-    SubscriptionSettings,
+    AuditAction, ForcedView, LinkView, NewHandshake, RotateSecret, RotatedSecret, SecretText,
+    StatusState, SubscriptionAction, SubscriptionSettings,
 };
-use posthaste_core::attempt::handshake::status_after_action;
-use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;

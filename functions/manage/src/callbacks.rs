@@ -3,10 +3,11 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
+use posthaste_core::api::handshake::called_back;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{AuditAction, AuditCaller, AuditDoor, PeerAddress, SecretText};
-use posthaste_core::attempt::handshake::called_back;
-use posthaste_core::attempt::{AllowedRate, AllowedRateError};
+use posthaste_core::api::{
+    AllowedRate, AllowedRateError, AuditAction, AuditCaller, AuditDoor, PeerAddress, SecretText,
+};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};

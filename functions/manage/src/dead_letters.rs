@@ -10,8 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYP
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::DeadLetterPage;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{Timestamp, WrittenTime};
+use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
 use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use serde::Deserialize;

@@ -15,9 +15,9 @@ use posthaste_core::api::{
     AuditAction, MemberChange, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
     StatusState,
 };
-use posthaste_core::model::REPLAY_ID_BYTES_MAX;
+use posthaste_core::model::{FormatError, REPLAY_ID_BYTES_MAX};
 use posthaste_core::release::{ReplayRequestError, ReplaySelection};
-use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, StoredObject};
 use posthaste_services::{ObjectEdit, UpdatedObject, update_object};
 use serde::Deserialize;

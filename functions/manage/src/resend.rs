@@ -10,12 +10,11 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, IsoTimestamp, ResendRequest, ResendView};
-use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, RecordLookup, ResendRefusal, choose_delivery, gather_by_delivery, log_text,
 };
 use posthaste_core::model::{
-    Subscription, SubscriptionName, SubscriptionStatus, Timestamp, Topic, TopicName,
+    Subscription, SubscriptionName, SubscriptionStatus, Timestamp, Topic, TopicName, webhook_id_of,
 };
 use posthaste_core::pressure::{PressureState, explain_cause, replay_wait};
 use posthaste_core::release::{EventResend, ReplayMessage};

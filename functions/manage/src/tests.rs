@@ -37,11 +37,10 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{
-    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SendFailure, SenderHeaders,
 };
 use posthaste_services::{ActivityNotes, LinkHealth};
 use serde_json::{Value, json};

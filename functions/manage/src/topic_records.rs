@@ -8,9 +8,9 @@ use posthaste_core::api::edit::SettingsEditor;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditEntry, AuditOutcome, SubscriptionSettings};
 use posthaste_core::model::{
-    CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName,
+    CREATION_ID_BYTES, CreationId, FormatError, SubscriptionName, Timestamp, TopicName,
 };
-use posthaste_core::stored::{FormatError, TopicRecord, TopicRecordError, layout, record_changes};
+use posthaste_core::stored::{TopicRecord, TopicRecordError, layout, record_changes};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, Ports, StoredObject};
 use posthaste_services::audit::{begin_change, end_change, note_expired};
 use posthaste_services::topics::delete_topic;

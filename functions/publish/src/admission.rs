@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use parking_lot::Mutex;
-use posthaste_core::model::{Topic, TopicName};
-use posthaste_core::pressure::{self, AdvisedPlaces, ProducerTier};
+use posthaste_core::model::{ProducerTier, Topic, TopicName};
+use posthaste_core::pressure::{self, AdvisedPlaces};
 use posthaste_services::AdmissionResult;
 use tokio::sync::OwnedSemaphorePermit;
 

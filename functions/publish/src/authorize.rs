@@ -4,8 +4,7 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use posthaste_core::model::topic::most_privileged;
-use posthaste_core::model::{SasToken, Timestamp, Topic};
-use posthaste_core::pressure::ProducerTier;
+use posthaste_core::model::{ProducerTier, SasToken, Timestamp, Topic};
 
 use crate::error::PublishError;
 use crate::headers::TIER_HEADER;

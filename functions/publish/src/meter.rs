@@ -9,8 +9,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::TopicName;
-use posthaste_core::pressure::ProducerTier;
+use posthaste_core::model::{ProducerTier, TopicName};
 
 /// Counts a request that was published: its events, the events that at least one subscription
 /// receives, and the time it took, the tarpit's wait included.

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::events::Event;
-use posthaste_core::model::{Timestamp, TopicName};
+use posthaste_core::model::{Timestamp, TopicName, webhook_id_of};
 use posthaste_core::trace::{SpanKind, TraceContext, TraceSpan};
 use posthaste_services::{EventTraces, event_key};
 

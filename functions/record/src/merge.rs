@@ -11,8 +11,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use posthaste_core::delivery_log::{DATES, HoursToMerge, LogHour, MergeLook, SizedFile};
-use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE};
+use posthaste_core::delivery_log::{
+    DATES, HoursToMerge, LogHour, MergeCheckpoint, MergeLook, SizedFile,
+};
+use posthaste_core::stored::RECORD_LEASE;
 use posthaste_delivery_log::LogFile;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeaseObject, list_objects, timeout_at};

@@ -6,8 +6,7 @@ use std::mem::take;
 use posthaste_core::delivery_log::{
     LogHour, LogRecord, count_records, parse_records, without_duplicates,
 };
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::FormatError;
+use posthaste_core::model::{FormatError, Timestamp};
 use posthaste_ports::{MessageId, ReceivedMessage};
 use posthaste_services::catch_panic::{CaughtPanic, catch_panic_now};
 

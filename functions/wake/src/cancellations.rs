@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
-use posthaste_core::model::{Delivery, TopicName};
+use posthaste_core::model::{Delivery, FormatError, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
-use posthaste_core::stored::{EventCancellation, FormatError, cancellable_id_digest, layout};
+use posthaste_core::stored::{EventCancellation, cancellable_id_digest, layout};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 

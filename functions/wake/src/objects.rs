@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::PackingLimits;
-use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
+use posthaste_core::model::{FormatError, SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::release::messages::requeued_message;
+use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
-use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition,
 };

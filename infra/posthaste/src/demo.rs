@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
-use posthaste_core::attempt::SigningSecret;
-use posthaste_core::model::{AddressPolicy, Secret};
+use posthaste_core::model::{AddressPolicy, Secret, SigningSecret};
 use posthaste_http::ClientSettings;
 use posthaste_ports::Clock;
 use posthaste_settings::LogFormat;

@@ -13,7 +13,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::attempt::{SigningSecret, SigningSecretError};
+use posthaste_core::model::{SigningSecret, SigningSecretError};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::{Value, json};

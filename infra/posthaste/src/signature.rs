@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use posthaste_core::attempt::{SigningSecret, signature};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SigningSecret, Timestamp, signature};
 
 /// How far a request's time may be from the receiver's clock (Standard Webhooks' libraries).
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -69,7 +68,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_614_265_330_000);
 
     fn secret(byte: u8) -> SigningSecret {
-        let made = posthaste_core::attempt::SignatureKind::V1.make_secret(&[byte; 32]);
+        let made = posthaste_core::model::SignatureKind::V1.make_secret(&[byte; 32]);
         SigningSecret::parse(made.expose()).unwrap()
     }
 

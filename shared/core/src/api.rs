@@ -13,7 +13,7 @@ pub mod doctor;
 pub mod edit;
 pub mod events;
 mod found;
-pub mod gone;
+pub mod handshake;
 mod health;
 mod iso;
 mod json_document;
@@ -60,6 +60,10 @@ pub use dead_letters::{
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
 pub use found::{FoundEvent, FoundEvents};
+pub use handshake::{
+    AllowedRate, AllowedRateError, HandshakeContext, HandshakeRequest, HandshakeResult,
+    NewHandshake, SubscriptionAction,
+};
 pub use health::{KnownHealth, SubscriptionHealthView};
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_document::{JsonFault, read_json};
@@ -83,6 +87,7 @@ pub use request_headers::RequestHeader;
 pub use resend::{CancelledEventView, DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use sender_headers::SenderHeaderSettings;
+pub(crate) use settings::GONE_REASON;
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
     EndpointSettings, EndpointValidation, FilterSettings, HandshakeView, RecoverySettings,

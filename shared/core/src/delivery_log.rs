@@ -43,7 +43,7 @@ pub use self::filter::{RecordCursor, RecordFilter, RecordLookup, newest_first};
 pub use self::gap::{FormerRun, GapCause, LogGap, StartLook};
 pub use self::history::{DeliveryHistory, gather_by_delivery, without_duplicates};
 pub use self::id_time::{is_webhook_id_summarized, time_in_id, time_in_webhook_id};
-pub use self::merge_look::{DATES, HoursToMerge, MergeLook};
+pub use self::merge_look::{DATES, HoursToMerge, MergeCheckpoint, MergeLook};
 pub use self::merge_step::{SizedFile, first_open_hour, merge_step};
 pub use self::merging::{MergeNote, files_to_merge, leftover_files};
 pub use self::message::{

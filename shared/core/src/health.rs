@@ -24,7 +24,6 @@ mod missed;
 mod missing;
 mod noted;
 mod seen;
-mod settings;
 mod state;
 mod stuck;
 mod tries;
@@ -34,7 +33,6 @@ pub use decide::{HealthFacts, RecordedStatus};
 pub use incident::{DelayedEvent, DueNotice, LinkIncident, SubscriptionIncident};
 pub use missed::{MissedEnd, MissedEvents, MissedFacts};
 pub use seen::{SeenTry, TryResult};
-pub use settings::ArrivalSettings;
 pub use state::{HealthState, health_state, is_held_off};
 pub use tries::{ArrivalShare, LastFailure, SubscriptionTries, UndeliveredEvent};
 

@@ -14,4 +14,3 @@ pub mod pressure;
 pub mod release;
 pub mod stored;
 pub mod trace;
-mod word;

@@ -41,7 +41,7 @@ pub use exchange::{ExchangeError, ExchangeKeyError, ExchangeSettings};
 pub use explain::explain_cause;
 pub use readings::{ByteUsage, DatabaseSpace, DrainRate, ResourceReadings};
 pub use relief::{DueRelief, RELIEF_EVERY, ReliefTimes};
-pub use resource::{PressureLevel, PressureProfile, ProducerTier, Resource};
+pub use resource::{PressureLevel, PressureProfile, Resource};
 pub use rule::{SettingBound, SettingsError};
 pub use self_limited::{DrainSplit, DueOfGroup, SlowSubscription, SubscriptionDrains};
 pub use settings::{

@@ -3,6 +3,7 @@
 
 mod activity;
 mod audit;
+mod begun_work;
 mod cancelled;
 mod console_key;
 pub mod dead_letter;
@@ -10,6 +11,7 @@ pub mod dead_letter_message;
 pub mod delivery;
 mod disabled;
 pub mod drain_report;
+mod event_reference;
 mod force_request;
 mod format;
 mod gone;
@@ -27,6 +29,7 @@ mod pressure;
 mod rate;
 mod record_lease;
 mod recovery_mark;
+mod recovery_view;
 pub mod refused_letters;
 mod replay;
 mod replay_claim;
@@ -42,15 +45,15 @@ mod wake_signal;
 
 pub use activity::ActivityNote;
 pub use audit::record_changes;
+pub use begun_work::BegunWork;
 pub use cancelled::{EventCancellation, cancellable_id_digest, event_id_digest};
 pub use console_key::{CONSOLE_KEY, ConsoleKey};
 pub use dead_letter::{DeadLetterArray, NotDeadLetters, RestoredLetter, WrittenIn};
 pub use delivery::WIRE_VERSION;
 pub use disabled::DisabledMark;
+pub use event_reference::{DeadLetterKey, EventReference};
 pub use force_request::ForceRequest;
-pub use format::FormatError;
-pub(crate) use format::StoredFormat;
-pub use gone::GoneMark;
+pub use gone::{GoneMark, GoneStep};
 pub use health::HEALTH;
 pub use idempotency::{
     IdempotencyDecision, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
@@ -59,7 +62,7 @@ pub use layout::{DRAIN, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
 pub use letter_ending::{LetterEnd, LetterEnding, LetterReceiver};
 pub use pressure::{PRESSURE_KEY, StateError};
-pub use record_lease::{MergeCheckpoint, RecordLease};
+pub use record_lease::RecordLease;
 pub use recovery_mark::{
     ENDED_STANDS, LetterProbe, NewestOutage, PassedLetters, RECOVERY, RecoveryJob, RecoveryMark,
 };

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use futures_util::future::{Either, FutureExt, poll_immediate, select};
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{AddressPolicy, Link};
+use posthaste_core::model::{AddressPolicy, Link, SendFailure};
 use posthaste_ports::{
     Clock, EvictableCache, EvictedAmount, LastLook, LateAnswer, WebhookAnswer, WebhookClient,
     WebhookRequest, WebhookResponse,

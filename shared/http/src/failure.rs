@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use posthaste_core::api::doctor::EndpointFault;
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use rustix::io::Errno;
 use rustls::InvalidMessage;
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use posthaste_core::api::doctor::{CertificateTimes, ConnectedEndpoint, EndpointFault};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, SendFailure};
 use posthaste_ports::Clock;
 
 use crate::client::HyperWebhookClient;

@@ -4,10 +4,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use posthaste_core::events::fits_into_a_message;
 use posthaste_core::model::{
     OBJECT_KEY_BYTES_MAX, SQS_BATCH_ENTRIES_MAX, SQS_DELAY_MAX, SQS_GROUP_ID_CHARS_MAX,
-    SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX, is_object_key,
+    SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX, fits_into_a_message, is_object_key,
 };
 
 use crate::{ErrorKind, OutgoingMessage, PortError, ReceiveRequest};

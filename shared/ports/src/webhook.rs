@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{EndpointUrl, Link};
+use posthaste_core::model::{EndpointUrl, Link, SendFailure};
 
 /// A request. The client adds `host`, `accept-encoding` and `content-length` and nothing else.
 #[derive(Debug, Clone)]

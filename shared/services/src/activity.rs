@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::model::idle::is_worth_noting;
-use posthaste_core::model::{CreationId, CreationRecord, Subscription, Timestamp, Topic};
-use posthaste_core::stored::{ActivityNote, FormatError, layout};
+use posthaste_core::model::{
+    CreationId, CreationRecord, FormatError, Subscription, Timestamp, Topic,
+};
+use posthaste_core::stored::{ActivityNote, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
 use crate::update::{ObjectEdit, UpdateError, update_object};

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
-use posthaste_core::stored::{FormatError, HEALTH};
+use posthaste_core::model::FormatError;
+use posthaste_core::stored::HEALTH;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};
 
 use crate::update::{ObjectEdit, UpdateError, get_newer, update_object};

@@ -2,11 +2,11 @@
 //! The mark stays until both are done, so that a cut after any step is finished by the next call.
 
 use parking_lot::Mutex;
-use posthaste_core::api::gone::GoneStep;
 use posthaste_core::api::notice::Notice;
 use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
+use posthaste_core::model::FormatError;
 use posthaste_core::stored::{
-    FormatError, GoneMark, TopicRecord, TopicRecordError, layout, record_changes,
+    GoneMark, GoneStep, TopicRecord, TopicRecordError, layout, record_changes,
 };
 use posthaste_ports::{Clock, Entropy, ObjectStore, PortError, QueueSender, StoredObject};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{DeliveryHistory, LogRecord, is_same_log_text};
-use posthaste_core::events::{Event, EventEnvelope};
-use posthaste_core::model::{EventSchema, LetterPlace, Subscription};
+use posthaste_core::events::Event;
+use posthaste_core::model::{EventEnvelope, EventSchema, LetterPlace, Subscription};
 use posthaste_core::stored::RestoredLetter;
 use posthaste_core::stored::dead_letter::{RestoreError, restore_all, restore_logged};
 use posthaste_ports::{ObjectStore, PortError};

@@ -12,8 +12,8 @@ use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::lane::{
     DeliveryLane, LANES_MAX_AGE, LATE_REQUESTS_MIN, LaneObservation, SlowTargets,
 };
-use posthaste_core::model::{Timestamp, Topic, message_group_id};
-use posthaste_core::stored::{FormatError, layout};
+use posthaste_core::model::{FormatError, Timestamp, Topic, message_group_id};
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ETag, ObjectStore, OutgoingMessage, PortError, StoredObject};
 use posthaste_ports::{QueueSender, RevalidatedObject};
 

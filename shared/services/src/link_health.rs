@@ -19,8 +19,8 @@ use posthaste_core::circuit::{
     CircuitDecision, DeliveryTarget, HealthSettings, LINK_SHARDS, LinkShard, Observation,
     ProbedTargets, RequestedPause, TargetCondition, TargetPhase, shard_index,
 };
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{FormatError, layout};
+use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::stored::layout;
 
 use crate::{ArrivalTracker, SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, RevalidatedObject};

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{FormatError, ReplayClaim, ReplayRecord, layout};
+use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::stored::{ReplayClaim, ReplayRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject};
 
 use crate::left_work::LEFT_AFTER;

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method};
-use posthaste_core::attempt::handshake::handshake_request;
+use posthaste_core::api::handshake::handshake_request;
+use posthaste_core::api::{HandshakeContext, HandshakeRequest};
 use posthaste_core::attempt::partial;
 use posthaste_core::attempt::request::build_request;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{
-    AnswerBody, AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, HandshakeContext,
-    HandshakeRequest, OutgoingEvent, SendFailure,
+    AnswerBody, AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent,
 };
 use posthaste_core::events::output::OutputError;
-use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
+use posthaste_core::model::{AttemptOutcome, EndpointUrl, SendFailure, Subscription, Timestamp};
 use posthaste_ports::{
     AlwaysBegin, Clock, LastLook, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

@@ -3,8 +3,7 @@
 
 use std::convert::Infallible;
 
-use posthaste_core::model::{LivingOwner, OwnershipClaim, StateOwner, Timestamp};
-use posthaste_core::stored::FormatError;
+use posthaste_core::model::{FormatError, LivingOwner, OwnershipClaim, StateOwner, Timestamp};
 use posthaste_core::stored::layout::OWNER;
 use posthaste_ports::{Clock, ObjectStore, StoredObject};
 

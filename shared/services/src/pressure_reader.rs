@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::model::TopicName;
+use posthaste_core::model::{ProducerTier, TopicName};
 use posthaste_core::pressure::{
-    Admission, PressureCause, PressureState, ProducerTier, admit_producer, admit_to,
-    pressure_cause, pressure_header, replay_wait,
+    Admission, PressureCause, PressureState, admit_producer, admit_to, pressure_cause,
+    pressure_header, replay_wait,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use bytes::Bytes;
-use posthaste_core::model::{LetterPlace, is_object_key};
-use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
+use posthaste_core::model::{FormatError, LetterPlace, is_object_key};
+use posthaste_core::stored::{ResolvedLetters, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, StoredObject};
 
 use crate::update::{ObjectEdit, UpdateError, update_object};

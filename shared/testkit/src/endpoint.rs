@@ -8,8 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, SendFailure};
 use posthaste_ports::{LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// An answer, or why there is none.

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::WaitingCount;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, SendFailure};
 use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{

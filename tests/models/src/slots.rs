@@ -8,8 +8,8 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotLimit, SlotState};
-use posthaste_core::model::Timestamp;
+use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotState};
+use posthaste_core::model::{SlotLimit, Timestamp};
 use stateright::{Model, Property};
 
 use crate::step::{Actor, Call, Condition, Fate, Step, Version};

@@ -8,8 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{Link, Timestamp};
+use posthaste_core::model::{Link, SendFailure, Timestamp};
 use posthaste_ports::{
     Clock, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

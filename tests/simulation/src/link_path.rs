@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use serde_json::{Value, json};
 
 use crate::endpoint::Answer;

@@ -5,7 +5,8 @@ mod resources;
 
 use maud::{Markup, html};
 use posthaste_core::api::{IsoDuration, PressureView};
-use posthaste_core::pressure::{PressureLevel, ProducerTier};
+use posthaste_core::model::ProducerTier;
+use posthaste_core::pressure::PressureLevel;
 use serde::Deserialize;
 
 use crate::api::RequestTarget;

@@ -7,9 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{
-    DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, EventPayload, Timestamp,
+    DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetterReason, DeliveryLogMode, EventPayload, Timestamp,
 };
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::dead_letter_message::render_dead_letter;

@@ -202,8 +202,7 @@ mod tests {
     /// Events that fail have a problem where others succeeded before and since.
     #[test]
     fn events_that_fail_between_successes_of_others_are_problems() {
-        use posthaste_core::attempt::AttemptOutcome;
-        use posthaste_core::model::LastAttempt;
+        use posthaste_core::model::{AttemptOutcome, LastAttempt};
         let counts = WorkerCounts::default();
         let own = subscription(json!({}));
         let refused = AttemptOutcome::Answered {

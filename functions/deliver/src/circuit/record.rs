@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::AttemptOutcome;
 use posthaste_core::circuit::{
     DeliveryTarget, EXCHANGE_FAILED, HealthSignal, HealthSignals, LINK_FAILED, Observation,
     REFUSED_EVENTS_MIN, RefusalSubject, RequestFailure, RequestedPause, TargetCondition,
     TargetPhase, brief_pause_end, health_signals, requested_pause,
 };
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{AttemptOutcome, Timestamp};
 use posthaste_ports::{Clock, Ports, WebhookClient};
 use posthaste_services::stop_at;
 use tracing::field::display;

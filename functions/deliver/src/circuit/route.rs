@@ -329,8 +329,8 @@ fn ramp_bound(decision: CircuitDecision) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::attempt::{AttemptOutcome, SendFailure};
     use posthaste_core::circuit::{Observation, REFUSED_EVENTS_MIN, RequestFailure};
+    use posthaste_core::model::{AttemptOutcome, SendFailure};
     use serde_json::{Value, json};
 
     use super::*;

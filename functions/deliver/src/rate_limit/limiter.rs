@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU32;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{RateLease, RateState, RateToken, RequestRate};
-use posthaste_core::model::Timestamp;
+use posthaste_core::attempt::{RateLease, RateState, RateToken};
+use posthaste_core::model::{RequestRate, Timestamp};
 use posthaste_ports::ETag;
 
 use crate::shared_state::{TurnedAwayLine, WaitGuard};

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::decide::judge_attempt;
-use posthaste_core::attempt::{
-    AttemptOutcome, AttemptState, BatchAcknowledgement, DeadLetterReason, EntryVerdict,
-    RetryJitter, RetryPolicy, SendFailure,
+use posthaste_core::attempt::{AttemptState, BatchAcknowledgement, EntryVerdict, RetryJitter};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, RetryPolicy, SendFailure, Timestamp,
 };
-use posthaste_core::model::Timestamp;
 
 use crate::limits::OUR_FAULT_WAIT;
 use crate::plan::{RequestKind, RequestPlan};

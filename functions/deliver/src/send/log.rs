@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use posthaste_core::attempt::verdict::ShownVerdict;
-use posthaste_core::attempt::{AttemptOutcome, BatchEvent, EntryVerdict};
+use posthaste_core::attempt::{BatchEvent, EntryVerdict};
 use posthaste_core::delivery_log::RecordDetails;
 use posthaste_core::model::time::log_millis;
-use posthaste_core::model::{EndpointUrl, Link, Timestamp};
+use posthaste_core::model::{AttemptOutcome, EndpointUrl, Link, Timestamp};
 use posthaste_services::EventTraces;
 
 use super::judge::RequestOutcome;

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use posthaste_core::attempt::{AttemptOutcome, EntryVerdict};
-use posthaste_core::model::Timestamp;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::model::{AttemptOutcome, Timestamp};
 use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
 use posthaste_services::traces::span_target;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
-use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{
-    AttemptOutcome, BatchAnswer, DeadLetterReason, DrawnJitter, EntryVerdict, RetryJitter,
-    SplitDecision, SplitProgress,
+    BatchAnswer, DrawnJitter, EntryVerdict, RetryJitter, SplitDecision, SplitProgress,
 };
 use posthaste_core::circuit::REFUSED_EVENTS_MIN;
-use posthaste_core::model::{LastAttempt, Subscription};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, LastAttempt, Subscription, is_expired,
+};
 use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::judge::{AttemptEnd, RequestOutcome};

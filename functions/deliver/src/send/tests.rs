@@ -1,7 +1,8 @@
 use parking_lot::Mutex;
-use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason, SendFailure};
 use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
-use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, Delivery, DeliveryLogMode, LastAttempt, SendFailure,
+};
 use posthaste_services::{DrainMeter, TopicRegistry};
 use posthaste_testkit::{FaultPlan, Faulty, Recorded};
 use serde_json::{Value, json};

@@ -109,7 +109,7 @@ fn to_deadletter(letter: &DeadLetter, delay: Duration) -> Successor {
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::attempt::DeadLetterReason;
+    use posthaste_core::model::DeadLetterReason;
     use posthaste_core::stored::delivery::parse_delivery;
 
     use super::*;

@@ -3,10 +3,11 @@ mod groups;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::lane::DeliveryLane;
-use posthaste_core::model::{LastAttempt, LetterPlace, Timestamp};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, LastAttempt, LetterPlace, Timestamp,
+};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition, QueueName};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotLimit, SlotState};
-use posthaste_core::model::Timestamp;
+use posthaste_core::attempt::{SlotClaim, SlotGrant, SlotLease, SlotState};
+use posthaste_core::model::{SlotLimit, Timestamp};
 use posthaste_ports::ETag;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 

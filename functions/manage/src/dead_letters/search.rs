@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::events::DeadLetterKey;
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    DeadLetterReason, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters, written_at};
-use posthaste_core::stored::{ResolvedLetters, TopicRecord, WrittenIn};
+use posthaste_core::stored::{DeadLetterKey, ResolvedLetters, TopicRecord, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::resolved::resolved_letters;
 

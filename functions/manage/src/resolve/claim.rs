@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{FormatError, LetterEnding};
+use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::stored::LetterEnding;
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, Ports, PutCondition, StoredObject};
 use posthaste_services::LEFT_AFTER;
 use posthaste_services::update::UPDATE_TRIES_MAX;

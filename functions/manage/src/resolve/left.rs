@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::api::ResolveResponse;
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
+use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::stored::{LetterEnd, LetterEnding, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{CheckView, ConnectedEndpoint, DoctorView, EndpointFault};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{Link, Timestamp};
+use posthaste_core::model::{Link, SendFailure, Timestamp};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ErrorKind, InstallationExaminer, PendingCheck, PendingLook};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use posthaste_ports::{ErrorKind, WebhookRequest};
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};

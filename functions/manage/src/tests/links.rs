@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
     DeliveryTarget, HealthSettings, LINK_SHARDS, LinkShard, Observation, RequestFailure,
     shard_index,
 };
 use posthaste_core::lane::{LaneObservation, SLOW_FOR, SlowTargets};
-use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{OutcomeName, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{DisabledMark, layout};
 use posthaste_ports::{Clock, ErrorKind};
 use serde_json::{Value, json};

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use posthaste_core::api::events::IdInUrl;
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{
     AttemptOrigin, LogRecord, LogResult, RecordKind, RecordPayload,
 };
-use posthaste_core::model::{DeadLetter, Delivery, EventMarks, EventPayload, Timestamp};
+use posthaste_core::model::{
+    DeadLetter, DeadLetterReason, Delivery, EventMarks, EventPayload, Timestamp,
+};
 use posthaste_core::pressure::{
     PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
 };

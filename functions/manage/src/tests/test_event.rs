@@ -1,4 +1,4 @@
-use posthaste_core::attempt::{CertificateFault, SendFailure};
+use posthaste_core::model::{CertificateFault, SendFailure};
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 

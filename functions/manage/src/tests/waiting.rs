@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
     DeliveryTarget, HealthSettings, LinkShard, Observation, RequestFailure, shard_index,
 };
@@ -11,7 +10,7 @@ use posthaste_core::delivery_log::{
     LogRecord, LookOutcome, WaitChanges, WaitTransition, WaitingLook, WaitingPart,
 };
 use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
-use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, Timestamp};
+use posthaste_core::model::{Delivery, DeliveryLogMode, EventPayload, OutcomeName, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{HEALTH, WAITING_LOOK, layout, waiting_part_key};

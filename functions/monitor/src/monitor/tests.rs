@@ -10,8 +10,9 @@ mod writing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use posthaste_core::model::ProducerTier;
 use posthaste_core::pressure::{
-    Admission, ByteUsage, DueOfGroup, PressureLevel, PressureMeasure, ProducerTier, UNTOLD_MAX,
+    Admission, ByteUsage, DueOfGroup, PressureLevel, PressureMeasure, UNTOLD_MAX,
 };
 use posthaste_local::FileStore;
 use posthaste_ports::{

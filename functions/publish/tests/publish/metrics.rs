@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
-use posthaste_core::pressure::ProducerTier;
+use posthaste_core::model::ProducerTier;
 use posthaste_publish::TarpitMode;
 use serde_json::json;
 

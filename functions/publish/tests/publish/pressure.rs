@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures_util::stream;
-use posthaste_core::model::{EventPayload, Timestamp};
+use posthaste_core::model::{EventPayload, ProducerTier, Timestamp};
 use posthaste_core::pressure::{
-    LevelThresholds, PressureLevel, PressureMeasure, PressureState, ProducerTier, Resource,
-    ResourceState,
+    LevelThresholds, PressureLevel, PressureMeasure, PressureState, Resource, ResourceState,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};

@@ -1,6 +1,7 @@
 //! Busy hours on AWS, where the schedule of the merge comes seldom.
 
-use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
+use posthaste_core::delivery_log::MergeCheckpoint;
+use posthaste_core::stored::{RECORD_LEASE, StoredLease};
 
 use super::*;
 

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use posthaste_core::delivery_log::{LogDay, RecordLookup};
-use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
+use posthaste_core::delivery_log::{LogDay, MergeCheckpoint, RecordLookup};
+use posthaste_core::stored::{RECORD_LEASE, StoredLease};
 use posthaste_delivery_log::digest_of_hour;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;

@@ -3,7 +3,8 @@
 
 use std::error::Error;
 
-use posthaste_core::stored::{FormatError, GoneMark, layout};
+use posthaste_core::model::FormatError;
+use posthaste_core::stored::{GoneMark, layout};
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::{GoneError, disable_gone};
 

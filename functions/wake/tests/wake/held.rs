@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{DeliveryTarget, HealthSettings, Observation, RequestFailure};
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::{OutcomeName, SubscriptionName, TopicName};
 use posthaste_core::pressure::{
     PressureSettings, PressureState, ResourceReadings, evaluate_pressure,
 };

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::WrittenTime;
+use posthaste_core::model::{DeadLetterReason, WrittenTime};
 
 use super::examples;
 

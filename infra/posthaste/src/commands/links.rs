@@ -1,7 +1,7 @@
 //! `links`: links and subscriptions that are not well, and those whose events are held.
 
 use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, LinksView, WaitingView};
-use posthaste_core::attempt::OutcomeName;
+use posthaste_core::model::OutcomeName;
 use serde_json::json;
 use ureq::http::Method;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use posthaste_core::api::{PressureFreshness, PressureResource, PressureTopic, PressureView};
-use posthaste_core::pressure::{PressureLevel, ProducerTier};
+use posthaste_core::model::ProducerTier;
+use posthaste_core::pressure::PressureLevel;
 use serde_json::json;
 use ureq::http::Method;
 

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_core::attempt::SigningSecret;
+use posthaste_core::model::SigningSecret;
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::Value;

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use posthaste_core::delivery_log::{GapCause, LogGap, RecordFilter, StartLook};
-use posthaste_core::model::{Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
+use posthaste_core::model::{FormatError, Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::SERVE_RUN;
-use posthaste_core::stored::{FileMark, FormatError, RunEnd, ServeRun};
+use posthaste_core::stored::{FileMark, RunEnd, ServeRun};
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, StateStore};
 use posthaste_manage::DeliveryLog;
 use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, MemberChange};
-use crate::attempt::SubscriptionAction;
+use crate::api::SubscriptionAction;
+use crate::model::word::display_the_word;
 use crate::model::{
     AUDIT_ENTRY_CHANGES_BYTES_MAX, AUDIT_TEXT_CHARS_MAX, KeyDigest, SubscriptionName, Timestamp,
     TopicName,
 };
-use crate::word::display_the_word;
 
 /// The address at the other end of a request's connection, as the server that took it knows it. It
 /// travels among the extensions of the request.

@@ -27,13 +27,12 @@ use self::schemas::{content_mode, delivery_schema, input_mapping};
 pub use self::sender_headers::compile_sender_headers;
 pub use self::topic_keys::check_topic_keys;
 use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
-use crate::attempt::{DeliveryHeader, SigningSecret};
 use crate::events::is_extension_name;
-use crate::filter::FilterSet;
+use crate::model::filter::FilterSet;
 use crate::model::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, EndpointUrl,
-    EventSchema, SUBSCRIPTIONS_PER_TOPIC_MAX, SenderHeaders, Subscription, SubscriptionCreation,
-    SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, DeliveryHeader, EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    EndpointUrl, EventSchema, SUBSCRIPTIONS_PER_TOPIC_MAX, SenderHeaders, SigningSecret,
+    Subscription, SubscriptionCreation, SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
 };
 
 /// Checks a topic and its subscriptions and fills in every default.

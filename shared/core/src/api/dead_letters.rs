@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest};
-use crate::attempt::DeadLetterReason;
-use crate::model::{Timestamp, WrittenTime};
+use crate::model::{DeadLetterReason, Timestamp, WrittenTime};
 
 /// A dead letter in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

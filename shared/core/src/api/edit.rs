@@ -3,7 +3,6 @@
 //! Names are kept as their creator wrote them, masked secrets stand for the present ones, and the
 //! state of a subscription follows from the present state. Time and chance are arguments.
 
-mod begun;
 mod change;
 mod checks;
 mod preview;
@@ -14,9 +13,9 @@ mod tests;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-pub use self::begun::BegunWork;
+pub(crate) use self::change::is_corrected;
 pub use self::change::{PendingHandshake, SubscriptionChange};
-use self::change::{failed_notices, is_corrected, links_changed, may_deliver};
+use self::change::{failed_notices, links_changed, may_deliver};
 use self::checks::{
     bad_setting, bad_settings, check_compiled_topic, check_expiration, normal_endpoint,
     require_distinct, require_same_name, rotation_problem, within_subscription, written_url,
@@ -27,13 +26,12 @@ use super::{
     EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings,
     SubscriptionSettings, TopicSettings, compile_subscription,
 };
+use crate::api::handshake::{status_after_action, status_after_write};
 use crate::api::problem::{ApiProblem, ProblemKind};
-use crate::attempt::handshake::{status_after_action, status_after_write};
-use crate::attempt::{
-    MADE_SECRET_BYTES, NewHandshake, SignatureKind, SigningSecret, SubscriptionAction,
-};
+use crate::api::{NewHandshake, SubscriptionAction};
 use crate::model::{
-    AddressPolicy, EndpointUrl, PublishUrls, SubscriptionName, Timestamp, TopicName,
+    AddressPolicy, EndpointUrl, MADE_SECRET_BYTES, PublishUrls, SignatureKind, SigningSecret,
+    SubscriptionName, Timestamp, TopicName,
 };
 
 /// Bytes of a publish key, and of the code of a handshake.

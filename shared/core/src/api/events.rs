@@ -2,7 +2,6 @@
 
 mod gap;
 mod id_in_url;
-mod known_by;
 mod note;
 mod query;
 mod record;
@@ -20,7 +19,6 @@ use crate::model::{PAYLOAD_KEPT, Timestamp};
 
 pub use self::gap::{LogGapCause, LogGapView};
 pub use self::id_in_url::{EncodedId, EncodedIdError, IdInUrl, is_plain_path};
-pub use self::known_by::{DeadLetterKey, EventReference};
 pub use self::note::LogNote;
 pub use self::query::{EventQuery, RecordQuery};
 pub use self::record::{RecordPage, RecordView};

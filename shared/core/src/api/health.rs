@@ -4,13 +4,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::attempt::OutcomeName;
 use crate::circuit::TargetCondition;
 use crate::health::{
-    ArrivalSettings, ArrivalShare, HealthState, SubscriptionHealth, SubscriptionTries,
-    health_state, is_held_off,
+    ArrivalShare, HealthState, SubscriptionHealth, SubscriptionTries, health_state, is_held_off,
 };
-use crate::model::{SubscriptionStatus, Timestamp};
+use crate::model::{ArrivalSettings, OutcomeName, SubscriptionStatus, Timestamp};
 
 /// Whether the webhooks of a subscription arrive. Members that are not known are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

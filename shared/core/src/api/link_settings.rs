@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::IsoDuration;
 use crate::circuit::{HealthSettings, HealthSettingsError};
-use crate::health::ArrivalSettings;
+use crate::model::ArrivalSettings;
 
 /// Changes to the defaults. What is left out stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

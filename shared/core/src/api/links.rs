@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, StatusState, WaitingView};
-use crate::attempt::OutcomeName;
 use crate::circuit::{DeliveryTarget, TargetCondition, TargetPhase};
-use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
+use crate::model::{Link, OutcomeName, SubscriptionName, Timestamp, TopicName};
 
 /// Most held objects that are counted of one subscription or link.
 pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;

@@ -69,8 +69,8 @@ impl NextAttempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::OutcomeName;
     use crate::circuit::{ProbeLease, RequestFailure, TargetPhase};
+    use crate::model::OutcomeName;
 
     fn at(secs: u64) -> Timestamp {
         Timestamp::from_millis(secs * 1000)

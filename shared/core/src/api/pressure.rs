@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 use crate::pressure::{
-    Admission, LevelThresholds, PressureLevel, PressureMeasure, PressureState, ProducerTier,
-    Resource, ResourceState, TopicPressure, admit_producer, admit_to,
+    Admission, LevelThresholds, PressureLevel, PressureMeasure, PressureState, Resource,
+    ResourceState, TopicPressure, admit_producer, admit_to,
 };
 
 /// The pressure as producers get it now.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, LeftOutCounts};
-use crate::attempt::DeadLetterReason;
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
-use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
+use crate::model::{DeadLetterReason, SubscriptionName, Timestamp, TopicName, WrittenTime};
 
 /// The place where a replay finds the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

@@ -15,8 +15,12 @@ use super::{
     SubscriptionHealthView, TopicKeySettings, WaitingView,
 };
 use crate::model::{
-    ContentMode, DeliveryLogMode, EventSchema, SubscriptionName, TopicName, WhileDisabled,
+    ContentMode, DeliveryLogMode, EventSchema, KeepingMissed, SubscriptionName, Timestamp,
+    TopicName, WhileDisabled,
 };
+
+/// The reason in the status of a subscription whose endpoint answered 410, and in the notice.
+pub(crate) const GONE_REASON: &str = "the endpoint answered 410 Gone";
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -214,6 +218,27 @@ pub enum EndpointValidation {
     CloudEvents,
     /// By Event Grid's validation event, whose code it gives back.
     EventGrid,
+}
+
+impl SubscriptionSettings {
+    /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
+    /// an operator did.
+    pub(crate) fn gone_at(&self) -> Option<Timestamp> {
+        let status = self.status.as_ref();
+        let is_gone = |status: &&StatusView| {
+            status.state == StatusState::Disabled && status.reason.as_deref() == Some(GONE_REASON)
+        };
+        status.filter(is_gone).map(|status| status.since.0)
+    }
+
+    /// For how long its new events become dead letters; `None` if it is not disabled.
+    pub fn keeping_missed(&self) -> Option<KeepingMissed> {
+        let status = self.status.as_ref()?;
+        (status.state == StatusState::Disabled).then(|| {
+            let wants_letters = self.dead_letter.enabled.unwrap_or(true);
+            KeepingMissed::from_choice(self.while_disabled, wants_letters, self.gone_at())
+        })
+    }
 }
 
 impl EndpointValidation {

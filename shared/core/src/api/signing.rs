@@ -14,10 +14,9 @@ pub use self::masks::MaskError;
 pub use self::settings::SigningSettings;
 use self::settings::TimedSecret;
 use super::{IsoDuration, IsoTimestamp, SecretText};
-use crate::attempt::SignatureKind;
 use crate::model::time::format_duration;
 use crate::model::{
-    ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, Timestamp,
+    ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, SignatureKind, Timestamp,
 };
 
 /// The rotation of a secret.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::SecretText;
-use crate::pressure::ProducerTier;
+use crate::model::ProducerTier;
 
 /// The name of one of a topic's publish keys. A tier has two, so that one can be replaced while the
 /// other works.

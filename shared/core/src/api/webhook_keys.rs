@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::attempt::{PublicKey, SigningSecret};
-use crate::model::Timestamp;
+use crate::model::{PublicKey, SigningSecret, Timestamp};
 
 /// The public keys that verify a subscription's `v1a` signatures. Any one of them may have signed:
 /// a receiver tries each of them on each `v1a` signature of a request.

@@ -4,8 +4,7 @@
 //! The version of the topic's record is not compared: most edits change nothing of a request, and a
 //! delivery that went back for each of them could wait forever.
 
-use crate::attempt::SigningSecret;
-use crate::model::{Subscription, SubscriptionStatus, Timestamp};
+use crate::model::{SigningSecret, Subscription, SubscriptionStatus, Timestamp};
 
 /// Whether a request that was planned by one view of a subscription may begin `now` by the current
 /// one: the subscription is the same creation, is delivered to, and would make the same request.

@@ -5,32 +5,17 @@ mod split;
 
 use std::ops::Range;
 
-use crate::events::EventEnvelope;
 use crate::model::{
-    ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventPayload, PREFERRED_BATCH_KILOBYTES_DEFAULT,
+    BatchPolicy, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventEnvelope, EventPayload,
     SQS_MESSAGE_BYTES_MAX, UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
 pub use split::{
     BatchAnswer, SINGLES_REFUSED_ALIKE_MAX, SplitDecision, SplitProgress, events_of_next_request,
-    refuses_content, requests_left,
+    requests_left,
 };
 
 /// Bytes that the member's name takes which holds an event's envelope in a message.
 const ENVELOPE_MEMBER_BYTES: usize = r#","envelope":"#.len();
-
-/// A subscription's batching: how many events and bytes one request carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchPolicy {
-    /// Whether the subscription asked for batches at all. Without, a request carries one event.
-    pub enabled: bool,
-    /// Most events in one request, 1..=5000. Never exceeded.
-    pub events_max: usize,
-    /// Preferred bytes of one request; exceeded only by an event that is larger by itself.
-    pub bytes_preferred: usize,
-    /// Whether an answer of success may say which events of the batch failed
-    /// ([`crate::attempt::partial`]).
-    pub partial_acknowledgement: bool,
-}
 
 /// The size of one event in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,17 +33,6 @@ pub struct PackingLimits {
     pub items_max: usize,
     /// Most bytes, exceeded only by a single item.
     pub bytes_preferred: usize,
-}
-
-impl Default for BatchPolicy {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            events_max: 1,
-            bytes_preferred: PREFERRED_BATCH_KILOBYTES_DEFAULT as usize * 1024,
-            partial_acknowledgement: false,
-        }
-    }
 }
 
 impl BatchPolicy {

@@ -2,85 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-use crate::attempt::outcome::{OutcomeName, SendFailure};
-use crate::attempt::retry::{RetryJitter, RetryPolicy, WAIT_UNKNOWN_NAME};
-use crate::model::{RETRY_AFTER_MAX, Timestamp};
-use crate::word::display_the_word;
-
-/// The reason for which an event was given up: a closed list, explained in
-/// docs/src/dead-letters.md.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-pub enum DeadLetterReason {
-    /// The retry policy's attempts are used up.
-    MaxDeliveryAttemptsExceeded,
-    /// The event expired.
-    TimeToLiveExceeded,
-    /// The endpoint's answer says that a retry cannot help, or its host name does not exist.
-    UndeliverableDueToClientError,
-    /// The subscription, or its topic, was deleted while the event waited.
-    SubscriptionDeleted,
-    /// The endpoint answered 410.
-    EndpointGone,
-    /// The event was published while its subscription was disabled.
-    SubscriptionDisabled,
-    /// A message that is not ours.
-    MalformedMessage,
-    /// A message that a function failed on again and again.
-    HandlerFailed,
-}
-
-display_the_word!(DeadLetterReason);
-
-impl DeadLetterReason {
-    /// Every reason.
-    pub const ALL: [Self; 8] = [
-        Self::MaxDeliveryAttemptsExceeded,
-        Self::TimeToLiveExceeded,
-        Self::UndeliverableDueToClientError,
-        Self::SubscriptionDeleted,
-        Self::EndpointGone,
-        Self::SubscriptionDisabled,
-        Self::MalformedMessage,
-        Self::HandlerFailed,
-    ];
-
-    /// The reason's word, as dead letters have it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MaxDeliveryAttemptsExceeded => "MaxDeliveryAttemptsExceeded",
-            Self::TimeToLiveExceeded => "TimeToLiveExceeded",
-            Self::UndeliverableDueToClientError => "UndeliverableDueToClientError",
-            Self::SubscriptionDeleted => "SubscriptionDeleted",
-            Self::EndpointGone => "EndpointGone",
-            Self::SubscriptionDisabled => "SubscriptionDisabled",
-            Self::MalformedMessage => "MalformedMessage",
-            Self::HandlerFailed => "HandlerFailed",
-        }
-    }
-}
-
-/// The outcome of one attempt, as far as the decision needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptOutcome {
-    /// The endpoint answered.
-    Answered {
-        /// The status.
-        status: u16,
-        /// The wait that `Retry-After` asked for, if it was there and readable.
-        retry_after: Option<Duration>,
-    },
-    /// The endpoint answered with success to a batch, but said that this event failed
-    /// ([`crate::attempt::partial`]).
-    Unacknowledged {
-        /// The status.
-        status: u16,
-    },
-    /// The endpoint gave no answer.
-    Failed(SendFailure),
-}
+use crate::attempt::retry::{RetryJitter, WAIT_UNKNOWN_NAME};
+use crate::model::{AttemptOutcome, DeadLetterReason, RETRY_AFTER_MAX, RetryPolicy, Timestamp};
 
 /// The facts about an event that the decision needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,55 +36,6 @@ pub enum AttemptVerdict {
     },
 }
 
-impl AttemptOutcome {
-    /// Whether this is one of the five statuses that mean success: 200, 201, 202, 203, 204.
-    pub fn is_success(self) -> bool {
-        matches!(
-            self,
-            Self::Answered {
-                status: 200..=204,
-                ..
-            }
-        )
-    }
-
-    /// The name a dead letter gives it. A success has none.
-    pub fn name(self) -> Option<OutcomeName> {
-        match self {
-            Self::Answered { status, .. } => status_name(status),
-            // The list of names is closed, and the status beside it tells the rest.
-            Self::Unacknowledged { .. } => Some(OutcomeName::GenericError),
-            Self::Failed(failure) => Some(failure_name(failure)),
-        }
-    }
-
-    /// The status, if there was one.
-    pub fn status(self) -> Option<u16> {
-        match self {
-            Self::Answered { status, .. } | Self::Unacknowledged { status } => Some(status),
-            Self::Failed(_) => None,
-        }
-    }
-
-    /// Why there was no answer; `None` if there was one.
-    pub fn send_failure(self) -> Option<SendFailure> {
-        match self {
-            Self::Answered { .. } | Self::Unacknowledged { .. } => None,
-            Self::Failed(failure) => Some(failure),
-        }
-    }
-
-    /// Whether an authority said that the host name does not exist.
-    pub fn is_unknown_name(self) -> bool {
-        matches!(
-            self,
-            Self::Failed(SendFailure::Resolution {
-                does_not_exist: true
-            })
-        )
-    }
-}
-
 /// Decides after one attempt that ended at `now`.
 pub fn judge_attempt(
     state: &AttemptState,
@@ -190,12 +64,6 @@ pub fn judge_attempt(
     AttemptVerdict::Retry {
         not_before: now + jitter.lengthen(wait_before_retry(state.attempt, outcome, policy, left)),
     }
-}
-
-/// Whether an event has expired. It is checked when its next attempt is due and right before its
-/// request begins, never during an attempt.
-pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
-    now >= expires_at
 }
 
 /// The time at which an event expires: the smallest of its own time, the subscription's and the
@@ -250,43 +118,11 @@ fn wait_before_retry(
     step.max(floor).max(asked)
 }
 
-fn status_name(status: u16) -> Option<OutcomeName> {
-    Some(match status {
-        200..=204 => return None,
-        300..=399 => OutcomeName::Redirected,
-        400 => OutcomeName::BadRequest,
-        401 => OutcomeName::Unauthorized,
-        403 => OutcomeName::Forbidden,
-        404 => OutcomeName::NotFound,
-        408 => OutcomeName::TimedOut,
-        410 => OutcomeName::Gone,
-        413 => OutcomeName::PayloadTooLarge,
-        429 | 503 => OutcomeName::Busy,
-        _ => OutcomeName::GenericError,
-    })
-}
-
-fn failure_name(failure: SendFailure) -> OutcomeName {
-    match failure {
-        SendFailure::TimedOut | SendFailure::KeptTimedOut | SendFailure::ConnectTimedOut => {
-            OutcomeName::TimedOut
-        }
-        SendFailure::Refused | SendFailure::Socket | SendFailure::Closed => {
-            OutcomeName::SocketError
-        }
-        SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
-        SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => {
-            OutcomeName::TlsError
-        }
-        SendFailure::AddressRefused => OutcomeName::AddressRefused,
-        SendFailure::Exhausted | SendFailure::Withdrawn => OutcomeName::Aborted,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::attempt::retry::{DrawnJitter, JITTER_MAX};
+    use crate::model::{OutcomeName, SendFailure};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);

@@ -7,12 +7,11 @@
 //! and unused moments are lost. A request may be begun up to a lease's length after its moment; the
 //! rate can be exceeded by no more than that.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SQS_DELAY_MAX, Timestamp};
+use crate::model::{RequestRate, SQS_DELAY_MAX, Timestamp};
 
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
 const LEASE_LENGTH: Duration = Duration::from_secs(1);
@@ -37,10 +36,6 @@ const LINE_MAX: Duration = Duration::from_hours(2);
 /// The time after which a line is empty if no worker took anything: parked requests come back to
 /// the minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
-
-/// A rate: whole requests a minute, at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RequestRate(NonZeroU32);
 
 /// The time up to which a subscription's requests are taken: the content of its object under
 /// `rates/`.
@@ -84,44 +79,15 @@ pub enum RateGrant {
 }
 
 impl RequestRate {
-    /// One request a minute.
-    pub const SLOWEST: Self = Self(NonZeroU32::MIN);
-
-    /// The rate of this number of requests a minute; `None` for zero.
-    pub fn per_minute(requests: u32) -> Option<Self> {
-        NonZeroU32::new(requests).map(Self)
-    }
-
-    /// The rate of this number of requests a second, in whole requests a minute, rounded down;
-    /// `None` for less than one a minute, for more than can be counted, and for a value that is
-    /// not a number.
-    pub fn per_second(requests: f64) -> Option<Self> {
-        let per_minute = (requests * 60.0).floor();
-        if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
-            return None;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is a whole number in range"
-        )]
-        Self::per_minute(per_minute as u32)
-    }
-
-    /// Requests a minute.
-    pub fn requests_per_minute(self) -> u32 {
-        self.0.get()
-    }
-
     /// The time that this number of requests takes, in whole milliseconds, rounded up.
     fn time_of(self, requests: u32) -> Duration {
-        let ms = (u64::from(requests) * 60_000).div_ceil(u64::from(self.0.get()));
+        let ms = (u64::from(requests) * 60_000).div_ceil(u64::from(self.requests_per_minute()));
         Duration::from_millis(ms)
     }
 
     /// The most requests of one lease.
     fn lease_max(self) -> u32 {
-        let per_lease = u128::from(self.0.get()) * LEASE_LENGTH.as_millis() / 60_000;
+        let per_lease = u128::from(self.requests_per_minute()) * LEASE_LENGTH.as_millis() / 60_000;
         u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
     }
 
@@ -129,7 +95,9 @@ impl RequestRate {
     /// one lease take, so that no more than those come together with the ones that are on time.
     /// The rarer the requests, the longer each may wait for a lane and for its texts.
     fn token_kept(self) -> Duration {
-        Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
+        Duration::from_millis(
+            u64::from(self.lease_max()) * 60_000 / u64::from(self.requests_per_minute()),
+        )
     }
 
     /// Grants requests at `now` to a worker in which `wanted` requests wait. `state` is the

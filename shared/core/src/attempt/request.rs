@@ -7,9 +7,11 @@ use http::header::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
-use crate::model::{ContentMode, EventSchema, Hops, SenderHeaders, Subscription, Timestamp, hex};
+use crate::model::{
+    ContentMode, EventSchema, Hops, SenderHeaders, Subscription, Timestamp, WEBHOOK_ID_PREFIX,
+    delivery_header, hex, signature, webhook_id_of,
+};
 
 /// Room for the twelve headers of a signed request. The map grows in doublings: with room for
 /// thirteen it takes twice the memory.
@@ -19,14 +21,11 @@ const HEADERS_EXPECTED: usize = 12;
 const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-pub(super) const WEBHOOK_REQUEST_ORIGIN: HeaderName =
+pub(crate) const WEBHOOK_REQUEST_ORIGIN: HeaderName =
     HeaderName::from_static("webhook-request-origin");
 
 /// The counts of all but few attempts and hops.
 const COMMON_COUNTS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
-
-/// The beginning of every `webhook-id` that posthaste makes.
-pub(crate) const WEBHOOK_ID_PREFIX: &str = "msg_";
 
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
@@ -146,11 +145,6 @@ pub fn webhook_id(events: &[OutgoingEvent<'_>]) -> String {
     format!("msg_{}", hex::encode(&digest.finalize()[..16]))
 }
 
-/// The id of a request with one event of this key.
-pub fn webhook_id_of(key: &str) -> String {
-    format!("{WEBHOOK_ID_PREFIX}{key}")
-}
-
 fn structured_request(
     context: AttemptContext<'_>,
     events: &[OutgoingEvent<'_>],
@@ -171,7 +165,7 @@ fn structured_request(
 
 /// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that
 /// are live then.
-pub(super) fn set_webhook_headers(
+pub(crate) fn set_webhook_headers(
     headers: &mut HeaderMap,
     own: &Subscription,
     id: &str,
@@ -187,7 +181,7 @@ pub(super) fn set_webhook_headers(
 }
 
 /// Sets the headers that say who sends the request.
-pub(super) fn set_sender(headers: &mut HeaderMap, names: &SenderHeaders, origin: &HeaderValue) {
+pub(crate) fn set_sender(headers: &mut HeaderMap, names: &SenderHeaders, origin: &HeaderValue) {
     if names.has_origin {
         headers.insert(WEBHOOK_REQUEST_ORIGIN, origin.clone());
         headers.insert(ORIGIN, origin.clone());
@@ -199,7 +193,7 @@ pub(super) fn set_sender(headers: &mut HeaderMap, names: &SenderHeaders, origin:
 
 /// Sets Event Grid's headers: the type of the request, its subscription, and the attempts made
 /// before it.
-pub(super) fn set_event_grid(
+pub(crate) fn set_event_grid(
     headers: &mut HeaderMap,
     names: &SenderHeaders,
     kind: &'static str,
@@ -228,7 +222,7 @@ fn count_value(count: u16) -> HeaderValue {
 
 /// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or
 /// a checked trace context. If it is still refused, the request goes without the header.
-pub(super) fn insert_text(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
+pub(crate) fn insert_text(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }

@@ -1,41 +1,11 @@
 //! The retry policy and its schedule: when the next attempt may be made.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{
-    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, SQS_DELAY_MAX, Timestamp,
-};
-
-/// The default waits after attempt 1, 2, 3 …; the last one repeats (Event Grid's schedule).
-/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
-pub const SCHEDULE_DEFAULT: [Duration; 10] = [
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-    Duration::from_mins(1),
-    Duration::from_mins(5),
-    Duration::from_mins(10),
-    Duration::from_mins(30),
-    Duration::from_hours(1),
-    Duration::from_hours(3),
-    Duration::from_hours(6),
-    Duration::from_hours(12),
-];
-
-/// The default floor under the wait after 408 (Event Grid: 2 minutes or more).
-pub const WAIT_FLOOR_REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
-
-/// The default floor under the wait after 429 and 503 (Event Grid: 30 seconds or more).
-pub const WAIT_FLOOR_BUSY: Duration = Duration::from_secs(30);
-
-/// The default floor under every other wait (Event Grid: 10 seconds or more).
-pub const WAIT_FLOOR_DEFAULT: Duration = Duration::from_secs(10);
+use crate::model::{SQS_DELAY_MAX, Timestamp};
 
 /// The wait before the one retry that a host name gets which does not exist.
 pub const WAIT_UNKNOWN_NAME: Duration = Duration::from_mins(5);
-
-/// Statuses after which Event Grid does not try a webhook again.
-pub const PERMANENT_STATUSES_DEFAULT: [u16; 5] = [400, 401, 403, 404, 413];
 
 /// Jitter lengthens a wait by at most this share of it …
 pub const JITTER_SHARE_MAX: f64 = 0.1;
@@ -46,32 +16,6 @@ pub const JITTER_OF_SHORT_WAITS: Duration = Duration::from_secs(3);
 
 /// … and a long one by at most this long.
 pub const JITTER_MAX: Duration = Duration::from_mins(5);
-
-/// The rules by which a subscription's events are tried again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RetryPolicy {
-    /// The number of attempts that an event gets, 1..=30.
-    pub attempts_max: u16,
-    /// The time after its acceptance at which an attempt may still be begun.
-    pub time_to_live: Duration,
-    /// The waits after attempt 1, 2, 3 …; never empty, the last one repeats.
-    pub schedule: Vec<Duration>,
-    /// The least wait after a status.
-    pub wait_floors: WaitFloors,
-    /// Statuses after which there is no retry.
-    pub permanent_statuses: BTreeSet<u16>,
-    /// Whether 410 disables the subscription.
-    pub disable_on_gone: bool,
-}
-
-/// The least waits by status.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitFloors {
-    /// The waits after these statuses.
-    pub by_status: BTreeMap<u16, Duration>,
-    /// The wait after every other status, and after no answer at all.
-    pub default: Duration,
-}
 
 /// A number in `0.0..1.0` that was drawn. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -133,53 +77,6 @@ impl RetryJitter {
     }
 }
 
-impl Default for WaitFloors {
-    fn default() -> Self {
-        Self {
-            by_status: BTreeMap::from([
-                (408, WAIT_FLOOR_REQUEST_TIMEOUT),
-                (429, WAIT_FLOOR_BUSY),
-                (503, WAIT_FLOOR_BUSY),
-            ]),
-            default: WAIT_FLOOR_DEFAULT,
-        }
-    }
-}
-
-impl WaitFloors {
-    /// The least wait after `status`, or after no answer.
-    pub fn after_status(&self, status: Option<u16>) -> Duration {
-        status
-            .and_then(|status| self.by_status.get(&status).copied())
-            .unwrap_or(self.default)
-    }
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            attempts_max: DELIVERY_ATTEMPTS_MAX,
-            time_to_live: Duration::from_secs(u64::from(EVENT_TIME_TO_LIVE_MINUTES_MAX) * 60),
-            schedule: SCHEDULE_DEFAULT.to_vec(),
-            wait_floors: WaitFloors::default(),
-            permanent_statuses: PERMANENT_STATUSES_DEFAULT.into(),
-            disable_on_gone: true,
-        }
-    }
-}
-
-impl RetryPolicy {
-    /// The scheduled wait after the given attempt; the first attempt is 1.
-    pub fn wait_after_attempt(&self, attempt: u16) -> Duration {
-        let index = usize::from(attempt.saturating_sub(1));
-        self.schedule
-            .get(index)
-            .or(self.schedule.last())
-            .copied()
-            .unwrap_or(WAIT_FLOOR_DEFAULT)
-    }
-}
-
 /// Reads `Retry-After`: seconds, or an HTTP date. `None` if it is neither.
 /// <https://www.rfc-editor.org/rfc/rfc9110#field.retry-after>
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
@@ -197,6 +94,7 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RetryPolicy;
     use proptest::prelude::*;
 
     #[test]

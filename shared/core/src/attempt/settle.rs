@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use crate::attempt::decide::{AttemptOutcome, AttemptVerdict, DeadLetterReason};
+use crate::attempt::decide::AttemptVerdict;
 use crate::model::{
-    DeadLetter, DeadLetterPolicy, Delivery, DeliveryEntry, LastAttempt, SQS_DELAY_MAX, Timestamp,
+    AttemptOutcome, DeadLetter, DeadLetterPolicy, DeadLetterReason, Delivery, DeliveryEntry,
+    LastAttempt, SQS_DELAY_MAX, Timestamp,
 };
 
 /// The verdict over one event of a message.
@@ -279,8 +280,10 @@ pub(crate) fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPol
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::outcome::{OutcomeName, SendFailure};
-    use crate::model::{EventMarks, EventPayload, EventSchema, Hops, SubscriptionName, TopicName};
+    use crate::model::{
+        EventMarks, EventPayload, EventSchema, Hops, OutcomeName, SendFailure, SubscriptionName,
+        TopicName,
+    };
     use bytes::Bytes;
     use proptest::prelude::*;
 

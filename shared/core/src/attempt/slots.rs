@@ -6,13 +6,13 @@
 //! worker's lease does, so a slot whose lease is over is of no open request, whatever became of the
 //! worker. So no interleaving of workers has more requests open than the bound.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::rate::RequestRate;
-use crate::model::{ATTEMPT_TIMEOUT_MAX, CONCURRENT_REQUESTS_MAX, Timestamp};
+use crate::model::{
+    ATTEMPT_TIMEOUT_MAX, CONCURRENT_REQUESTS_MAX, RequestRate, SlotLimit, Timestamp,
+};
 
 /// The time in which the requests of one lease may begin. The longer it is, the rarer a busy worker
 /// writes; the shorter, the sooner the slots of one that crashed are free.
@@ -34,10 +34,6 @@ const UNTIL_AHEAD_MAX: Duration = LEASE_MAX.saturating_add(CLOCK_MARGIN);
 /// The time after which no request waits in the line any more, if no worker wrote anything: parked
 /// requests come back to the minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
-
-/// The bound: the most requests that are open at once, at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SlotLimit(NonZeroU32);
 
 /// The slots that are held, by worker: the content of a subscription's object under `slots/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,16 +91,6 @@ pub enum SlotGrant {
 }
 
 impl SlotLimit {
-    /// The bound of this number of requests; `None` for zero.
-    pub fn new(requests: u32) -> Option<Self> {
-        NonZeroU32::new(requests).map(Self)
-    }
-
-    /// The number of requests.
-    pub fn requests(self) -> u32 {
-        self.0.get()
-    }
-
     /// Grants slots at `now`. `state` is the object's content, if there is an object.
     pub fn take_slots(
         self,

@@ -1,8 +1,7 @@
 //! The verdict over an event, in the words of the log.
 
-use crate::attempt::decide::DeadLetterReason;
 use crate::attempt::settle::{EntryVerdict, WaitPlace, choose_wait_place, is_dropped};
-use crate::model::{DeadLetterPolicy, Timestamp};
+use crate::model::{DeadLetterPolicy, DeadLetterReason, Timestamp};
 
 /// What comes next for an event, in the words of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +61,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::attempt::decide::AttemptOutcome;
-    use crate::model::LastAttempt;
+    use crate::model::{AttemptOutcome, LastAttempt};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
     const KEPT: DeadLetterPolicy = DeadLetterPolicy {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::{AttemptOutcome, OutcomeName};
-use crate::model::Timestamp;
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
+use crate::model::{AttemptOutcome, OutcomeName, Timestamp};
 
 /// A lease that lapses later was written by a clock that was wrong: the longest that can be set is
 /// 15 minutes.

@@ -1,8 +1,7 @@
 //! The reach of failures: what they say about the event, the subscription and the link.
 
-use crate::attempt::{AttemptOutcome, OutcomeName, SendFailure};
 use crate::circuit::{HealthSettings, RefusalSubject, SuccessSpan, refusal_subject};
-use crate::model::{Delivery, LastAttempt};
+use crate::model::{AttemptOutcome, Delivery, LastAttempt, OutcomeName, SendFailure};
 
 /// The reach of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

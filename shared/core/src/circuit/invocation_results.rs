@@ -109,7 +109,7 @@ impl TargetRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::OutcomeName;
+    use crate::model::OutcomeName;
 
     const BUSY: RequestFailure = RequestFailure {
         outcome: OutcomeName::Busy,

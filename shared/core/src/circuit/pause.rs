@@ -1,7 +1,6 @@
 //! Pauses that an endpoint asks for: a 429 or a 503 with `Retry-After`.
 
-use crate::attempt::AttemptOutcome;
-use crate::model::{PAUSE_MAX, PAUSE_SHARED_MIN, Timestamp};
+use crate::model::{AttemptOutcome, PAUSE_MAX, PAUSE_SHARED_MIN, Timestamp};
 
 const SECOND_MS: u64 = 1000;
 

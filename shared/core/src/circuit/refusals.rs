@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::attempt::AttemptOutcome;
 use crate::circuit::DeliveryTarget;
+use crate::model::AttemptOutcome;
 
 /// The number of different events whose refusals are a streak: one event that is tried again and
 /// again may be at fault itself.
@@ -84,7 +84,7 @@ impl ConsecutiveRefusals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::SendFailure;
+    use crate::model::SendFailure;
 
     fn target(name: &str) -> DeliveryTarget {
         DeliveryTarget::parse(&format!("https://a.example:443 orders.{name}")).unwrap()

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::health::ArrivalSettings;
+use crate::model::ArrivalSettings;
 
 /// Counts that make sense: less than one is never reached, and more than a worker has requests
 /// under way would let an endpoint be hammered.

@@ -8,8 +8,7 @@ mod traces;
 use std::time::Duration;
 
 use super::*;
-use crate::attempt::OutcomeName;
-use crate::model::Timestamp;
+use crate::model::{OutcomeName, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const BUSY: RequestFailure = RequestFailure {

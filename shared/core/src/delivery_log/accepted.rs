@@ -5,9 +5,8 @@ use super::{
     AttemptOrigin, LogRecord, LogResult, RecordKind, RecordText, WaitTransition, log_text,
     record_id,
 };
-use crate::attempt::DeadLetterReason;
 use crate::events::Event;
-use crate::model::{Subscription, Timestamp, TopicName};
+use crate::model::{DeadLetterReason, Subscription, Timestamp, TopicName};
 
 /// An event that was accepted.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,7 @@
 //! Which delivery of an event is sent again, and where its payload may be.
 
 use super::{AttemptOrigin, DeliveryHistory, DeliveryState};
-use crate::attempt::webhook_id_of;
-use crate::model::{Identity, SubscriptionCreation};
+use crate::model::{Identity, SubscriptionCreation, webhook_id_of};
 
 /// The delivery that is sent again.
 #[derive(Debug, Clone, PartialEq)]

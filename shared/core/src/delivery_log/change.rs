@@ -3,9 +3,8 @@
 use serde::Serialize;
 
 use super::{LogResult, RecordKind};
-use crate::attempt::DeadLetterReason;
 use crate::attempt::settle::{EntryVerdict, is_dropped};
-use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
+use crate::model::{DeadLetterPolicy, DeadLetterReason, LastAttempt, Timestamp};
 
 /// The reason of the record of a scheduled event that its producer took back. It is none of a dead
 /// letter: nothing failed.
@@ -122,7 +121,7 @@ fn closed_list_name(name: &impl Serialize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::OutcomeName;
+    use crate::model::OutcomeName;
     use std::time::Duration;
 
     const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);

@@ -11,9 +11,9 @@ use super::record::cut_text;
 use super::{
     AttemptOrigin, EventChange, LogResult, RecordKind, RecordText, WaitTransition, record_id,
 };
-use crate::events::EventNames;
 use crate::model::{
-    Delivery, DeliveryEntry, EventPayload, EventSchema, Identity, LOG_PAYLOAD_BYTES_MAX, Timestamp,
+    Delivery, DeliveryEntry, EventNames, EventPayload, EventSchema, Identity,
+    LOG_PAYLOAD_BYTES_MAX, Timestamp,
 };
 
 /// An event of a message that was received.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::LogHour;
-use crate::attempt::WEBHOOK_ID_PREFIX;
-use crate::model::{Timestamp, hex};
+use crate::model::{Timestamp, WEBHOOK_ID_PREFIX, hex};
 
 /// The time by which the clock of a producer that put it into an id may be ahead.
 const ID_CLOCK_AHEAD_MAX: Duration = Duration::from_hours(1);

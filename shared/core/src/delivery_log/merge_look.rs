@@ -6,15 +6,25 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{LogHour, SizedFile, first_open_hour, merge_step};
 use crate::model::Timestamp;
-use crate::stored::MergeCheckpoint;
 
 /// The prefix of the keys of all files that are merged.
 pub const DATES: &str = "date=";
 
 /// The time over which a usual look goes back, and after which all hours are looked at again.
 const LOOK_BACK: Duration = Duration::from_hours(24);
+
+/// The progress of the merges.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MergeCheckpoint {
+    /// The time of the last run that looked at all hours of the log and left none of them to be
+    /// merged. `None` if there was none.
+    pub all_merged_at: Option<Timestamp>,
+}
 
 /// A look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,8 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use self::body::{MessageBody, SamePayload};
 use super::LogRecord;
-use crate::events::{escape_refused, fits_into_a_message};
-use crate::stored::{FormatError, StoredFormat};
+use crate::model::{FormatError, StoredFormat, escape_refused, fits_into_a_message};
 
 /// The newest version that this program reads.
 pub const RECORDS_VERSION: u32 = 2;

@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{AttemptOrigin, LogResult, RecordKind, WaitTransition};
-use crate::events::EventNames;
-use crate::model::{EventSchema, LOG_TEXT_CHARS_MAX, Timestamp};
+use crate::model::{EventNames, EventSchema, LOG_TEXT_CHARS_MAX, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
 /// [`COLUMNS`](super::COLUMNS), but for `wait` and `released_at`, which the log does not keep. A

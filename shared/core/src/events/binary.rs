@@ -8,7 +8,8 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use super::media_type::MediaType;
-use super::{EventError, EventExpectation, is_attribute_name};
+use super::{EventError, EventExpectation};
+use crate::model::is_attribute_name;
 
 /// The beginning of the name of every attribute's header.
 const PREFIX: &str = "ce-";

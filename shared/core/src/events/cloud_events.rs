@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::date_time::{self, OffsetForm};
 use super::members::{EventAttributes, EventMembers, MemberValue};
 use super::{EventError, EventExpectation};
-use crate::model::Timestamp;
+use crate::model::{Timestamp, is_attribute_name};
 use crate::trace::TraceContext;
 
 /// Reads and checks the attributes. `data` is not looked at.
@@ -23,14 +23,6 @@ pub(super) fn read_attributes(json: &str) -> Result<EventAttributes, EventError>
             .map_err(|expected| value.to_error(name, expected))?;
     }
     draft.finish()
-}
-
-/// Whether an attribute may have this name: lower-case letters and digits, of any length.
-pub(crate) fn is_attribute_name(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 /// Whether an event may have this member.

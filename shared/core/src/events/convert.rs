@@ -13,11 +13,8 @@ use bytes::Bytes;
 
 use super::cloud_events::allows_member;
 use super::members::{EventMembers, MemberValue};
-use super::object::quote_json_text;
-use super::{
-    Event, EventEnvelope, EventError, EventExpectation, ObjectWriter, date_time, is_attribute_name,
-};
-use crate::model::EventSchema;
+use super::{Event, EventError, EventExpectation, date_time};
+use crate::model::{EventEnvelope, EventSchema, ObjectWriter, is_attribute_name, quote_json_text};
 
 /// The content type of every converted event.
 const DATA_CONTENT_TYPE: &str = "application/json";

@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 use super::date_time::{self, OffsetForm};
 use super::members::{EventAttributes, EventMembers, MemberValue};
-use super::{EventEnvelope, EventError, EventExpectation};
+use super::{EventError, EventExpectation};
 use crate::model::{
-    EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, MappedField, SourceField, Timestamp,
-    TopicName,
+    EVENT_TYPE_DEFAULT, EventEnvelope, InputMapping, MAPPED_VALUE_BYTES_MAX, MappedField,
+    SourceField, Timestamp, TopicName,
 };
 
 /// The values that a topic adds to custom events which lack them.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::members::EventAttributes;
-use super::{EventEnvelope, EventError, EventExpectation, cloud_events, custom, event_grid, text};
-use crate::model::{EventSchema, Timestamp};
+use super::{EventError, EventExpectation, cloud_events, custom, event_grid};
+use crate::model::{EventEnvelope, EventSchema, Timestamp, escape_refused};
 
 /// An event that is valid in its schema.
 ///
@@ -65,7 +65,7 @@ impl Event {
         text: &str,
         envelope: Option<EventEnvelope>,
     ) -> Result<Self, EventError> {
-        let json = Bytes::from(text::escape_refused(text).into_owned());
+        let json = Bytes::from(escape_refused(text).into_owned());
         match envelope {
             Some(envelope) => Ok(Self::from_envelope(json, Arc::new(envelope))),
             None => Self::parse(schema, json),

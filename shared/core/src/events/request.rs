@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use super::error::shown_name;
 use super::media_type::MediaType;
 use super::{Event, EventError, EventExpectation, GeneratedValues, PublishInputError};
-use super::{binary, cloud_events, custom, event_grid, syntax, text};
+use super::{binary, cloud_events, custom, event_grid, syntax};
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, EventSchema,
-    InputMapping, JsonPointer, REQUEST_BYTES_MAX, TopicName, content_coding,
+    InputMapping, JsonPointer, REQUEST_BYTES_MAX, TopicName, content_coding, is_shallow,
 };
 
 /// The content types that a topic of CloudEvents takes.
@@ -238,7 +238,7 @@ impl<'a> PublishRequest<'a> {
         if bytes > EVENT_BYTES_MAX {
             return Err(PublishInputError::EventTooLarge { index, bytes });
         }
-        if !text::is_shallow(json) {
+        if !is_shallow(json) {
             return Err(PublishInputError::Event {
                 index,
                 error: EventError::for_event(EventExpectation::Depth),

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::FilterSet;
 use crate::api::compile_filter;
-use crate::events::{Event, EventEnvelope};
-use crate::model::EventSchema;
+use crate::events::Event;
+use crate::model::filter::FilterSet;
+use crate::model::{EventEnvelope, EventSchema};
 
 /// A CloudEvent with this data, `?` standing for none.
 fn event(data: &str) -> Event {

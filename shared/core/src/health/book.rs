@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::incident::{DelayedEvent, DueNotice, LinkIncident, SubscriptionIncident};
 use super::missed::{MissedEnd, MissedEvents};
-use super::settings::ArrivalSettings;
 use super::tries::SubscriptionTries;
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{ArrivalSettings, SubscriptionName, Timestamp, TopicName};
 
 /// Most subscriptions in the book. Any beyond count as healthy: 2,000 entries of some 500 bytes
 /// are read and written as one object in some ten milliseconds.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use super::book::{HealthBook, SubscriptionHealth};
 use super::incident::{DelayedEvent, LinkIncident, SubscriptionIncident};
-use super::settings::ArrivalSettings;
 use super::state::is_held_off;
 use crate::circuit::TargetCondition;
-use crate::model::Timestamp;
+use crate::model::{ArrivalSettings, Timestamp};
 
 /// The number of failing subscriptions of one link from which on the link is taken for the cause,
 /// whatever its circuit says: behind one gateway, they fail together.

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
+use crate::attempt::EntryVerdict;
 use crate::delivery_log::{LogRecord, LogResult, RecordKind};
-use crate::model::{Delivery, LastAttempt, Timestamp};
+use crate::model::{DeadLetterReason, Delivery, LastAttempt, OutcomeName, Timestamp};
 
 /// What became of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::book::SubscriptionHealth;
-use super::settings::ArrivalSettings;
 use crate::circuit::{TargetCondition, TargetPhase};
-use crate::model::{SubscriptionStatus, Timestamp};
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
+use crate::model::{ArrivalSettings, SubscriptionStatus, Timestamp};
 
 /// Whether the webhooks of a subscription arrive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]

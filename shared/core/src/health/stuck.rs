@@ -125,7 +125,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::health::{ArrivalSettings, SeenTry, SubscriptionTries, TryResult};
+    use crate::health::{SeenTry, SubscriptionTries, TryResult};
+    use crate::model::ArrivalSettings;
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
     const MINUTE: Duration = Duration::from_mins(1);

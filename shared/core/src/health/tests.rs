@@ -6,9 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::attempt::OutcomeName;
 use crate::circuit::{RequestFailure, TargetCondition, TargetPhase};
-use crate::model::{SubscriptionStatus, Timestamp};
+use crate::model::{ArrivalSettings, OutcomeName, SubscriptionStatus, Timestamp};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 const MINUTE: Duration = Duration::from_mins(1);

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
 use super::noted::NotedTries;
 use super::seen::{SeenTry, TryResult};
-use super::settings::ArrivalSettings;
 use super::stuck::StuckEvents;
-use crate::attempt::OutcomeName;
-use crate::model::Timestamp;
+use crate::model::{ArrivalSettings, OutcomeName, Timestamp};
 
 /// Minutes that are kept, at most: a day of tries that are rare.
 const MINUTES_KEPT_MAX: usize = 120;

@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::batch::refuses_content;
-use crate::attempt::decide::is_expired;
-use crate::attempt::{AttemptOutcome, DeadLetterReason, OutcomeName, SendFailure, webhook_id_of};
-use crate::events::EventEnvelope;
 use crate::model::{
-    DeliveryLogMode, EarlierLife, EventPayload, EventSchema, Hops, Identity, Subscription,
-    SubscriptionName, Timestamp, TopicName,
+    AttemptOutcome, DeadLetterReason, DeliveryLogMode, EarlierLife, EventEnvelope, EventPayload,
+    EventSchema, Hops, Identity, OutcomeName, SendFailure, Subscription, SubscriptionName,
+    Timestamp, TopicName, refuses_content, webhook_id_of,
 };
 
 /// Events of one subscription that wait for, or are in, the same attempt.
@@ -401,6 +398,12 @@ pub fn message_group_id(topic: &TopicName, subscription: &SubscriptionName) -> S
     let mut group = format!("{}.{}", topic.folded_text(), subscription.folded_text());
     group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);
     group
+}
+
+/// Whether an event has expired. It is checked when its next attempt is due and right before its
+/// request begins, never during an attempt.
+pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
+    now >= expires_at
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
 
 /// How much the delivery log keeps of a topic's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::hex;
-use crate::events::EventNames;
+use crate::model::EventNames;
 
 /// The place of an event's JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
 
 /// A form of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]

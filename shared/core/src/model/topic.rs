@@ -7,17 +7,14 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::attempt::{
-    BatchPolicy, DeliveryHeader, RequestRate, RetryPolicy, SigningSecret, SlotLimit,
-};
-use crate::filter::{Filter, FilterSet};
+use crate::model::filter::{Filter, FilterSet};
+use crate::model::word::display_the_word;
 use crate::model::{
-    ContentMode, CreationRecord, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, EventSchema,
-    Identity, InputMapping, RecoveryPolicy, Secret, SenderHeaders, SubscriptionCreation,
+    BatchPolicy, ContentMode, CreationRecord, DISABLED_KEPT, DeliveryHeader, DeliveryLogMode,
+    EndpointUrl, EventSchema, Identity, InputMapping, ProducerTier, RecoveryPolicy, RequestRate,
+    RetryPolicy, Secret, SenderHeaders, SigningSecret, SlotLimit, SubscriptionCreation,
     SubscriptionLifetime, SubscriptionName, Timestamp, TopicName,
 };
-use crate::pressure::ProducerTier;
-use crate::word::display_the_word;
 
 /// A topic with its subscriptions.
 #[derive(Debug)]

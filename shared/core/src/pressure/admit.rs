@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{PressureLevel, PressureState, ProducerTier, Resource, ResourceState, TopicPressure};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use super::{PressureLevel, PressureState, Resource, ResourceState, TopicPressure};
+use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 
 /// The time after which a refused producer is asked to come back.
 pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);

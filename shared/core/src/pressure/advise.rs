@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::ProducerTier;
-use crate::model::TopicName;
+use crate::model::{ProducerTier, TopicName};
 
 /// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of
 /// those are taken waits too.

@@ -8,10 +8,10 @@ use super::topics::keep_worst_topics;
 use super::transition::level_transitions;
 use super::{
     DatabaseSpace, LevelActions, LevelThresholds, LevelTransition, PressureLevel, PressureMeasure,
-    PressureSettings, PressureState, ProducerTier, Resource, ResourceReadings, ResourceRow,
-    ResourceState, STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, rows_of_profile,
+    PressureSettings, PressureState, Resource, ResourceReadings, ResourceRow, ResourceState,
+    STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, rows_of_profile,
 };
-use crate::model::Timestamp;
+use crate::model::{ProducerTier, Timestamp};
 
 /// A row that acts only while the drain is slow goes on until the drain time is below this part of
 /// the threshold at which it began. The tarpit that begins with it makes the drain time shorter by

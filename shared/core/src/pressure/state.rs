@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LevelThresholds, PressureLevel, PressureMeasure, ProducerTier, Resource};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use super::{LevelThresholds, PressureLevel, PressureMeasure, Resource};
+use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 
 /// Number of polls after which an embedded state is stale.
 pub const STATE_STALE_AFTER_POLLS: u32 = 3;

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{PressureProfile, ProducerTier, Resource};
+use super::{PressureProfile, Resource};
+use crate::model::ProducerTier;
 
 /// The distance of the medium and the normal threshold of a formula, and of the memory's limit,
 /// from the high one, in per cent.

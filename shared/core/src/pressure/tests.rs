@@ -12,7 +12,7 @@ mod traces;
 use std::time::Duration;
 
 use super::*;
-use crate::model::Timestamp;
+use crate::model::{ProducerTier, Timestamp};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);

@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    ChangedTopic, PressureChange, PressureLevel, PressureState, ProducerTier, Resource,
-    TopicPressure,
-};
+use super::{ChangedTopic, PressureChange, PressureLevel, PressureState, Resource, TopicPressure};
+use crate::model::ProducerTier;
 
 /// Most topics of whose changes one poll tells, those with the highest levels first: a quarter of
 /// the changes that may wait for their notices. The others are in the log and in the metrics.

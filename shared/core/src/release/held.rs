@@ -4,9 +4,8 @@
 //! folder is looked at, and how what may go is paced, is wake's matter; what becomes of a delivery
 //! that goes is decided by deliver.
 
-use crate::attempt::{BatchPolicy, RequestRate};
 use crate::circuit::{CircuitDecision, ProbedTargets, RECOVERED_KNOWN_FOR};
-use crate::model::{SubscriptionStatus, Timestamp};
+use crate::model::{BatchPolicy, RequestRate, SubscriptionStatus, Timestamp};
 
 /// The number of times that what goes in a pass doubles; after that it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;

@@ -10,9 +10,8 @@ mod step;
 use std::time::Duration;
 
 use crate::api::LeftOutReason;
-use crate::attempt::DeadLetterReason;
 use crate::circuit::{TargetCondition, TargetPhase};
-use crate::model::{DeadLetter, LetterPlace, RECOVERIES_MAX, Timestamp};
+use crate::model::{DeadLetter, DeadLetterReason, LetterPlace, RECOVERIES_MAX, Timestamp};
 use crate::stored::RestoredLetter;
 
 pub use letters::{MarkIsGoing, OutageLetters};

@@ -6,9 +6,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{FormatError, StoredFormat};
 use super::keys::subscription_folder;
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{FormatError, StoredFormat, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the notes of when something last happened to a topic or subscription that goes
 /// when it is idle.

@@ -7,8 +7,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{FormatError, StoredFormat};
-use crate::model::Secret;
+use crate::model::{FormatError, Secret, StoredFormat};
 
 /// The key of the object.
 pub const CONSOLE_KEY: &str = "console-key.json";

@@ -96,11 +96,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::attempt::{DeadLetterReason, OutcomeName};
-    use crate::events::EventEnvelope;
     use crate::model::{
-        Delivery, EventMarks, EventPayload, EventSchema, Hops, LastAttempt, SubscriptionName,
-        Timestamp, TopicName,
+        DeadLetterReason, Delivery, EventEnvelope, EventMarks, EventPayload, EventSchema, Hops,
+        LastAttempt, OutcomeName, SubscriptionName, Timestamp, TopicName,
     };
 
     pub(super) fn letter(schema: EventSchema, status: Option<u16>) -> DeadLetter {

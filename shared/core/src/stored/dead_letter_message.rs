@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::delivery::{WIRE_VERSION, parse_delivery, put_open_object, render_delivery};
-use super::format::{FormatError, StoredFormat};
-use crate::attempt::DeadLetterReason;
-use crate::model::{DeadLetter, StorageTrouble, Timestamp};
+use crate::model::{
+    DeadLetter, DeadLetterReason, FormatError, StorageTrouble, StoredFormat, Timestamp,
+};
 
 const FORMAT: StoredFormat = StoredFormat {
     name: "a dead-letter message",

@@ -22,13 +22,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::format::{FormatError, StoredFormat};
 use crate::attempt::EventSize;
-use crate::events::{EventEnvelope, EventNames};
 use crate::model::{
-    CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventMarks, EventPayload, EventSchema,
-    Hops, Identity, LastAttempt, LetterPlace, PayloadDigest, PublishSchedule, SubscriptionName,
-    Timestamp, TopicName,
+    CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventEnvelope, EventMarks, EventNames,
+    EventPayload, EventSchema, FormatError, Hops, Identity, LastAttempt, LetterPlace,
+    PayloadDigest, PublishSchedule, StoredFormat, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The newest version this program reads.

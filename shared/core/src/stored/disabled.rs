@@ -7,9 +7,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::render_json;
 use super::keys::subscription_folder;
 use crate::api::notice::DisabledNotice;
+use crate::model::render_json;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a

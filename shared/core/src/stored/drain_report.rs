@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::WIRE_VERSION;
-use super::format::{FormatError, StoredFormat, render_json};
+use crate::model::{FormatError, StoredFormat, render_json};
 use crate::pressure::{DrainCount, DrainReport, REPORTED_TOPICS_MAX, ReportedTopic};
 
 /// The prefix of what the processes of `deliver` tell of how fast they drain the queue.

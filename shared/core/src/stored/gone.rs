@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::format::versioned_object;
 use super::keys::subscription_folder;
-use crate::model::{Identity, Subscription, SubscriptionName, Timestamp, TopicName};
+use super::topic::TopicRecord;
+use crate::api::notice::DisabledNotice;
+use crate::api::{GONE_REASON, StatusState, StatusView};
+use crate::model::{EndpointUrl, Identity, Subscription, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of the marks of subscriptions whose endpoints are gone.
 pub const DISABLED: &str = "disabled/";
@@ -37,6 +40,17 @@ pub struct GoneMark {
     pub at: Timestamp,
 }
 
+/// The step that a mark asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GoneStep {
+    /// The record is to be written like this, and then the notice sent.
+    Disable(Box<TopicRecord>),
+    /// The record says it already, by this mark: the notice may be missing.
+    Announce,
+    /// The mark is about nothing that still stands.
+    Drop,
+}
+
 impl GoneMark {
     /// The mark of a subscription whose endpoint answered 410 at this time.
     pub fn new(subscription: &Subscription, at: Timestamp) -> Self {
@@ -48,12 +62,64 @@ impl GoneMark {
             at,
         }
     }
+
+    /// The step that this mark asks for, by the topic's record as it is now. The subscription is
+    /// disabled only if it still is the creation whose endpoint answered, has that URL, and is to
+    /// be disabled by a 410. One that was activated since is left alone: whoever did it may know
+    /// more.
+    pub fn next_step(&self, mut record: TopicRecord) -> GoneStep {
+        let folded = self.subscription.folded();
+        let names = record.settings.subscriptions.keys();
+        let Some(name) = { names }.find(|name| name.folded() == folded).cloned() else {
+            return GoneStep::Drop;
+        };
+        let is_same = record
+            .identities_of(&name)
+            .has_accepted(self.identity, self.at);
+        let Some(settings) = record.settings.subscriptions.get_mut(&name) else {
+            return GoneStep::Drop;
+        };
+        let disables = settings.retry_policy.disable_on_gone != Some(false);
+        let has_url = EndpointUrl::parse(&settings.endpoint.url)
+            .is_ok_and(|endpoint| endpoint.as_str() == self.url);
+        if !is_same || !disables || !has_url {
+            return GoneStep::Drop;
+        }
+        match &settings.status {
+            Some(status) if status.state == StatusState::Disabled => {
+                let is_by_this = status.since.0 == self.at;
+                let is_by_this = is_by_this && status.reason.as_deref() == Some(GONE_REASON);
+                if is_by_this {
+                    GoneStep::Announce
+                } else {
+                    GoneStep::Drop
+                }
+            }
+            Some(status) if status.since.0 > self.at => GoneStep::Drop,
+            _ => {
+                let reason = Some(GONE_REASON.to_owned());
+                let status = StatusView::new(StatusState::Disabled, reason, self.at);
+                settings.status = Some(status);
+                GoneStep::Disable(Box::new(record))
+            }
+        }
+    }
+
+    /// The notice that it asks for.
+    pub fn to_notice(&self) -> DisabledNotice<'_> {
+        DisabledNotice {
+            topic: &self.topic,
+            subscription: &self.subscription,
+            reason: GONE_REASON,
+            since: self.at,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stored::FormatError;
+    use crate::model::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/gone-mark-v1.json");
 
@@ -86,3 +152,6 @@ mod tests {
         ));
     }
 }
+
+#[cfg(test)]
+mod step_tests;

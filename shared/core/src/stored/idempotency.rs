@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::format::render_json;
+use crate::model::render_json;
 use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
     IDEMPOTENCY_SWEPT_AFTER, MatchCounts, Timestamp, Topic, TopicName, hex,

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{FormatError, StoredFormat};
 use crate::circuit::DeliveryTarget;
 use crate::lane::SlowTargets;
-use crate::model::Timestamp;
+use crate::model::{FormatError, StoredFormat, Timestamp};
 
 /// The key of the slow targets' object.
 pub const LANES: &str = "lanes.json";

@@ -107,8 +107,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{CREATION_ID_BYTES, CreationId, CreationRecord};
-    use crate::stored::FormatError;
+    use crate::model::{CREATION_ID_BYTES, CreationId, CreationRecord, FormatError};
 
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
 

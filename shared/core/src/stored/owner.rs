@@ -15,8 +15,7 @@ versioned_object!(StateOwner, 1, "an owner of state");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Timestamp;
-    use crate::stored::FormatError;
+    use crate::model::{FormatError, Timestamp};
 
     const FIXTURE: &str = include_str!("fixtures/owner-v1.json");
 

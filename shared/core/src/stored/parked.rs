@@ -25,9 +25,10 @@ use serde_json::value::RawValue;
 
 use super::delivery::WIRE_VERSION;
 use super::delivery::carried_by_message;
-use super::format::{FormatError, StoredFormat};
 use super::keys::{minute_key, minute_of, subscription_folder};
-use crate::model::{CarriedEvents, SubscriptionName, Timestamp, TopicName};
+use crate::model::{
+    CarriedEvents, FormatError, StoredFormat, SubscriptionName, Timestamp, TopicName,
+};
 
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::format::{FormatError, StoredFormat};
+use crate::model::{FormatError, StoredFormat};
 use crate::pressure::{PressureState, TARPIT_LIMIT};
 
 /// The key of the state's object.

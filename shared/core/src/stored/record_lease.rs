@@ -2,26 +2,16 @@
 //! [`StoredLease`] with the checkpoint that a run leaves for the next. record alone reads and
 //! writes it. Fixture: `record-lease.json`.
 
-use serde::{Deserialize, Serialize};
-
 use super::lease::StoredLease;
-use crate::model::Timestamp;
+use crate::delivery_log::MergeCheckpoint;
 
 /// The lease of record's merge as it is stored.
 pub type RecordLease = StoredLease<MergeCheckpoint>;
 
-/// The progress of the merges.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MergeCheckpoint {
-    /// The time of the last run that looked at all hours of the log and left none of them to be
-    /// merged. `None` if there was none.
-    pub all_merged_at: Option<Timestamp>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Timestamp;
 
     const FIXTURE: &str = include_str!("fixtures/record-lease.json");
 

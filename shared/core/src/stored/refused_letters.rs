@@ -10,8 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::WIRE_VERSION;
-use super::format::{FormatError, StoredFormat, render_json};
-use crate::model::Timestamp;
+use crate::model::{FormatError, StoredFormat, Timestamp, render_json};
 
 /// The prefix of what the processes of `deadletter` tell of refused letters.
 pub const REFUSED: &str = "refused/";

@@ -12,15 +12,13 @@ use bytes::Bytes;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::format::{FormatError, StoredFormat, render_json};
 use crate::api::{
     IsoTimestamp, LeftOutCounts, RecoveredOutage, ReplayFailure, ReplayReason, ReplayRequest,
     ReplaySource, ReplayState, ReplayView,
 };
-use crate::attempt::DeadLetterReason;
 use crate::model::{
-    Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, SubscriptionCreation, SubscriptionName,
-    Timestamp, TopicName,
+    DeadLetterReason, FormatError, Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, StoredFormat,
+    SubscriptionCreation, SubscriptionName, Timestamp, TopicName, render_json,
 };
 
 /// The prefix of all replays.

@@ -64,8 +64,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{SubscriptionCreation, SubscriptionName, TopicName};
-    use crate::stored::FormatError;
+    use crate::model::{FormatError, SubscriptionCreation, SubscriptionName, TopicName};
 
     const FIXTURE: &str = include_str!("fixtures/replay-claim-v1.json");
 

@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{FormatError, StoredFormat};
-use crate::model::LetterPlace;
+use crate::model::{FormatError, LetterPlace, StoredFormat};
 
 /// The prefix of these objects. The names of dead letters are in upper case, so that no key is
 /// both.

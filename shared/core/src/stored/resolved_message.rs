@@ -8,8 +8,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{FormatError, StoredFormat};
-use crate::model::LetterPlace;
+use crate::model::{FormatError, LetterPlace, StoredFormat};
 
 const FORMAT: StoredFormat = StoredFormat {
     name: "a message of resolved dead letters",

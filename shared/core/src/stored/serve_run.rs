@@ -87,7 +87,7 @@ impl ServeRun {
 mod tests {
     use super::*;
     use crate::delivery_log::GapCause;
-    use crate::stored::FormatError;
+    use crate::model::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/serve-run-v1.json");
 

@@ -22,9 +22,8 @@ versioned_object!(SlotState, 1, "the state of slots");
 mod tests {
     use std::time::Duration;
 
-    use crate::attempt::{SlotClaim, SlotGrant, SlotLimit, SlotState};
-    use crate::model::Timestamp;
-    use crate::stored::FormatError;
+    use crate::attempt::{SlotClaim, SlotGrant, SlotState};
+    use crate::model::{FormatError, SlotLimit, Timestamp};
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("fixtures/slots-v1.json");

@@ -18,15 +18,15 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::format::{FormatError, StoredFormat, render_json};
 use crate::api::{
     KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
     SubscriptionSettings, TierKeys, TopicKeySettings, TopicKeysView, TopicSettings,
     check_topic_keys, compile_topic,
 };
 use crate::model::{
-    CreationId, DeliveryLogMode, Secret, SubscriptionCreation, SubscriptionName, Timestamp, Topic,
-    TopicCreations, TopicKeys, TopicName, WhileDisabled,
+    CreationId, DeliveryLogMode, FormatError, Secret, StoredFormat, SubscriptionCreation,
+    SubscriptionName, Timestamp, Topic, TopicCreations, TopicKeys, TopicName, WhileDisabled,
+    render_json,
 };
 
 /// The prefix of all topic records.
@@ -425,9 +425,7 @@ impl TopicRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::SlotLimit;
-    use crate::model::{CreationRecord, Identity};
-    use crate::pressure::ProducerTier;
+    use crate::model::{CreationRecord, Identity, ProducerTier, SlotLimit};
 
     /// Version 1 as it was first written. Never edited.
     const V1: &str = include_str!("fixtures/topic-v1.json");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use posthaste_ports::{Clock, EvictedAmount};
 
 use super::{LookupError, NameLookup};

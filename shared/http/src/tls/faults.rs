@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use posthaste_core::attempt::CertificateFault;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{CertificateFault, Timestamp};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ExtendedKeyPurpose};
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;

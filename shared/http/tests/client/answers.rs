@@ -1,8 +1,7 @@
 //! Answers of an endpoint, and the result of each.
 
 use http::Method;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
+use posthaste_core::model::{RESPONSE_BODY_BYTES_MAX, SendFailure};
 use posthaste_http::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use posthaste_ports::{WebhookClient, WebhookRequest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

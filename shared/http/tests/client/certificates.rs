@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use posthaste_core::attempt::{CertificateFault, SendFailure};
+use posthaste_core::model::{CertificateFault, SendFailure};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::WebhookClient;
 use posthaste_system::SystemClock;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_http::{ANSWER_REST_WAIT, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_testkit::ManualClock;

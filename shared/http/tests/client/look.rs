@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{CertificateTimes, ConnectedEndpoint, EndpointFault};
-use posthaste_core::attempt::{CertificateFault, SendFailure};
-use posthaste_core::model::{EndpointUrl, Link, Timestamp};
+use posthaste_core::model::{CertificateFault, EndpointUrl, Link, SendFailure, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;

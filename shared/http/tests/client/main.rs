@@ -23,8 +23,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{AddressPolicy, EndpointUrl, Timestamp};
+use posthaste_core::model::{AddressPolicy, EndpointUrl, SendFailure, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;

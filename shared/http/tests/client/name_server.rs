@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::AddressPolicy;
+use posthaste_core::model::{AddressPolicy, SendFailure};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::{WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;

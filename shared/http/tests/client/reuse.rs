@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::{EvictableCache, EvictedAmount, LastLook, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;

@@ -7,8 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::{CertificateFault, SendFailure};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{CertificateFault, SendFailure, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{EvictableCache, WebhookClient};
 use posthaste_system::SystemClock;

@@ -86,7 +86,7 @@ async fn arrivals_count_where_something_fails_and_nowhere_else() {
     );
     kit.note(BILLING, TryResult::Arrived);
     kit.arrivals.write_gathered("another run").await.unwrap();
-    let settings = posthaste_core::health::ArrivalSettings::default();
+    let settings = posthaste_core::model::ArrivalSettings::default();
     let share = kit
         .tries()
         .await

@@ -4,9 +4,10 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use posthaste_core::delivery_log::names_to_keep;
-use posthaste_core::events::{Event, EventError, convert_event, fits_into_a_message};
+use posthaste_core::events::{Event, EventError, convert_event};
 use posthaste_core::model::{
     EventPayload, EventSchema, PayloadDigest, SCHEDULED_OBJECTS_PER_REQUEST_MAX, Timestamp,
+    fits_into_a_message,
 };
 use posthaste_core::stored::layout;
 use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
-use posthaste_core::events::{Event, EventEnvelope};
+use posthaste_core::events::Event;
 use posthaste_core::model::{
-    Delivery, DeliveryEntry, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventMarks,
-    EventPayload, EventSchema, Hops, INLINE_FAN_OUT_BYTES_MAX, LOG_PAYLOAD_BYTES_MAX, MatchCounts,
-    PublishSchedule, SQS_MESSAGE_BYTES_MAX, Subscription, SubscriptionIntake, Timestamp, Topic,
+    Delivery, DeliveryEntry, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, EventEnvelope,
+    EventMarks, EventPayload, EventSchema, Hops, INLINE_FAN_OUT_BYTES_MAX, LOG_PAYLOAD_BYTES_MAX,
+    MatchCounts, PublishSchedule, SQS_MESSAGE_BYTES_MAX, Subscription, SubscriptionIntake,
+    Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{event_id_digest, layout};
@@ -116,7 +117,7 @@ pub(super) struct FanOutRequest<'a> {
 }
 
 /// The key of the event at this place of a request, of which its
-/// [`webhook_id`](posthaste_core::attempt::webhook_id_of) is made.
+/// [`webhook_id`](posthaste_core::model::webhook_id_of) is made.
 pub fn event_key(request_id: &str, index: usize) -> String {
     format!("{request_id}-{index}")
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{RequestFailure, TargetPhase};
+use posthaste_core::model::OutcomeName;
 
 use super::*;
 use posthaste_ports::{ErrorKind, ListPage, PutCondition, StoredObject};

@@ -5,8 +5,8 @@ use std::error::Error;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{WAITING_PARTS, WaitingLook, WaitingPart, waiting_part};
-use posthaste_core::model::Timestamp;
-use posthaste_core::stored::{FormatError, WAITING_LOOK, waiting_part_key};
+use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::stored::{WAITING_LOOK, waiting_part_key};
 use posthaste_ports::{ETag, ObjectStore, PortError, StoredObject};
 
 use crate::update::UpdateError;

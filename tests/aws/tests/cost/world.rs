@@ -10,9 +10,8 @@ use futures_util::future::join_all;
 use http::Request;
 use posthaste_aws::{AwsClients, AwsSettings, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::health::ArrivalSettings;
 use posthaste_core::model::{
-    CREATION_ID_BYTES, CreationId, DeliveryLogMode, Identity, Timestamp, TopicName,
+    ArrivalSettings, CREATION_ID_BYTES, CreationId, DeliveryLogMode, Identity, Timestamp, TopicName,
 };
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;

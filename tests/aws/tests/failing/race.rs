@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use posthaste_aws::S3Store;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{
     CircuitDecision, DeliveryTarget, Observation, RequestFailure, TargetPhase,
 };
+use posthaste_core::model::OutcomeName;
 use posthaste_ports::Clock;
 use posthaste_services::LinkHealth;
 use posthaste_system::SystemClock;

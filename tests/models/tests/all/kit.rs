@@ -9,11 +9,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt;
-use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
-    AddressPolicy, DeadLetter, Delivery, DeliveryLogMode, EventPayload, KeyDigest, PublishUrls,
-    SenderHeaders, Timestamp,
+    AddressPolicy, DeadLetter, DeadLetterReason, Delivery, DeliveryLogMode, EventPayload,
+    KeyDigest, PublishUrls, SenderHeaders, Timestamp,
 };
 use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_core::stored::delivery::render_delivery;

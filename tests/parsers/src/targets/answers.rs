@@ -1,12 +1,12 @@
 //! Answers of endpoints.
 
 use http::{HeaderMap, HeaderValue, StatusCode};
-use posthaste_core::api::{EndpointValidation, SecretText};
+use posthaste_core::api::handshake::judge_response;
+use posthaste_core::api::{AllowedRate, EndpointValidation, SecretText};
 use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
-use posthaste_core::attempt::handshake::judge_response;
 use posthaste_core::attempt::partial::read_acknowledgement;
 use posthaste_core::attempt::{
-    AllowedRate, AnswerBody, BatchAcknowledgement, BatchEvent, readable_text, redirect_location,
+    AnswerBody, BatchAcknowledgement, BatchEvent, readable_text, redirect_location,
 };
 use posthaste_core::delivery_log::{answer_body_text, answer_text};
 

@@ -4,18 +4,18 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use posthaste_core::attempt::signature::header_value;
-use posthaste_core::attempt::{SigningSecret, webhook_id_of};
 use posthaste_core::delivery_log::{log_text, names_to_keep};
 use posthaste_core::events::output::{binary_request, request_body};
 use posthaste_core::events::test_event::check_given_event;
 use posthaste_core::events::{
     Event, GeneratedValues, PublishRequest, TopicInput, attribute_time, convert_event,
-    fits_into_a_message, parse_request, put_back, set_aside, with_members, without_members,
+    parse_request, put_back, set_aside, with_members, without_members,
 };
-use posthaste_core::filter::FilterSet;
+use posthaste_core::model::filter::FilterSet;
+use posthaste_core::model::signature::header_value;
 use posthaste_core::model::{
-    EventSchema, Hops, InputMapping, MappedField, SourceField, Timestamp, TopicName,
+    EventSchema, Hops, InputMapping, MappedField, SigningSecret, SourceField, Timestamp, TopicName,
+    fits_into_a_message, webhook_id_of,
 };
 
 use crate::hold::{debug, word};

@@ -11,7 +11,7 @@ use posthaste_core::api::{
     compile_topic, read_answer, read_json, read_written,
 };
 use posthaste_core::events::Event;
-use posthaste_core::filter::FilterSet;
+use posthaste_core::model::filter::FilterSet;
 use posthaste_core::model::{EventSchema, SubscriptionName, Timestamp, TopicKeys, TopicName};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_core::release::ReplaySelection;

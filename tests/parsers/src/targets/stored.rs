@@ -4,7 +4,7 @@
 use posthaste_core::api::AuditEntry;
 use posthaste_core::attempt::{RateState, SlotState};
 use posthaste_core::circuit::LinkShard;
-use posthaste_core::delivery_log::{WaitingLook, WaitingPart};
+use posthaste_core::delivery_log::{MergeCheckpoint, WaitingLook, WaitingPart};
 use posthaste_core::health::HealthBook;
 use posthaste_core::lane::SlowTargets;
 use posthaste_core::model::{EventSchema, StateOwner};
@@ -17,8 +17,8 @@ use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_core::stored::{
     ActivityNote, ConsoleKey, DisabledMark, EventCancellation, ForceRequest, GoneMark,
-    IdempotencyRecord, LetterEnding, MergeCheckpoint, RecoveryMark, RefusedLetters, ReplayClaim,
-    ReplayRecord, ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeCheckpoint, WakeSignal,
+    IdempotencyRecord, LetterEnding, RecoveryMark, RefusedLetters, ReplayClaim, ReplayRecord,
+    ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeCheckpoint, WakeSignal,
 };
 
 use crate::hold::{Nothing, debug, object, settled, word};
@@ -160,7 +160,7 @@ pub(super) const TARGETS: &[Target] = &[
             let replay = ReplayRecord::parse(bytes)?;
             let _ = replay.selection();
             let _ = replay.to_view();
-            Ok::<_, posthaste_core::stored::FormatError>(replay)
+            Ok::<_, posthaste_core::model::FormatError>(replay)
         },
         ReplayRecord::render
     ),

@@ -1,14 +1,13 @@
 //! Texts in headers, queries, settings, options and keys.
 
-use posthaste_core::api::events::{EncodedId, EventReference, IdInUrl};
-use posthaste_core::api::{IsoDuration, IsoTimestamp};
+use posthaste_core::api::events::{EncodedId, IdInUrl};
+use posthaste_core::api::{AllowedRate, IsoDuration, IsoTimestamp};
 use posthaste_core::attempt::retry::parse_retry_after;
-use posthaste_core::attempt::{AllowedRate, DeliveryHeader, SigningSecret};
 use posthaste_core::circuit::DeliveryTarget as LinkTarget;
 use posthaste_core::delivery_log::{
     FileKey, LogDay, RecordCursor, StatusRange, log_text, time_in_id,
 };
-use posthaste_core::filter::{DecimalNumber, FilterKey};
+use posthaste_core::model::filter::{DecimalNumber, FilterKey};
 use posthaste_core::model::json_pointer::decode_string;
 use posthaste_core::model::pasted::{read_admin_key, read_key, read_pasted};
 use posthaste_core::model::size::{DiskShare, parse_size};
@@ -16,18 +15,18 @@ use posthaste_core::model::time::{format_duration, parse_duration};
 use posthaste_core::model::url_text::parse_written;
 use posthaste_core::model::visible::{escaped_json, visible_line, visible_text};
 use posthaste_core::model::{
-    AddressPolicy, EndpointUrl, EventSchema, Identity, JsonPointer, KeyDigest, PayloadDigest,
-    PublishUrls, SasToken, Secret, SourceField, SubscriptionName, Timestamp, TopicName,
-    WrittenTime, WrittenTimeError, is_key_text, is_object_key, origin,
+    AddressPolicy, DeliveryHeader, EndpointUrl, EventSchema, Identity, JsonPointer, KeyDigest,
+    PayloadDigest, PublishUrls, SasToken, Secret, SigningSecret, SourceField, SubscriptionName,
+    Timestamp, TopicName, WrittenTime, WrittenTimeError, is_key_text, is_object_key, origin,
 };
 use posthaste_core::release::LogPosition;
-use posthaste_core::stored::IdempotencyKey;
 use posthaste_core::stored::dead_letter::dead_letter_owner;
 use posthaste_core::stored::layout::{payload_kept_until, temporary_topic, validating_topic};
 use posthaste_core::stored::parked::{
     carried_of_key, held_expiry_minute, held_folder, parked_due_minute, parked_folder,
     parked_instead,
 };
+use posthaste_core::stored::{EventReference, IdempotencyKey};
 use posthaste_http::parse_dns_server;
 
 use crate::hold::{Nothing, debug, only_text, text, word};

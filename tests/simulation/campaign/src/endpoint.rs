@@ -8,8 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{Link, Timestamp};
+use posthaste_core::model::{Link, SendFailure, Timestamp};
 use posthaste_ports::{
     Clock, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::health::ArrivalSettings;
 use posthaste_core::model::{
-    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+    AddressPolicy, ArrivalSettings, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
 use posthaste_core::pressure::{PressureSettings, Resource, ThresholdSettings};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};

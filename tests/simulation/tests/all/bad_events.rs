@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, LinkPath, World, event, start};
 use serde_json::{Value, json};

@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{DeliveryTarget, Observation, RequestFailure, TargetPhase};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{OutcomeName, Timestamp};
 use posthaste_core::stored::{StoredLease, WAKE_LEASE, WakeCheckpoint, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_services::LeftWork;

@@ -50,7 +50,7 @@ async fn eleven_attempts_fit_into_a_day_and_then_a_dead_letter_comes() {
     assert_eq!(attempts.len(), 11, "{:?}", minutes(&attempts));
     for pair in attempts
         .windows(2)
-        .zip(posthaste_core::attempt::SCHEDULE_DEFAULT)
+        .zip(posthaste_core::model::SCHEDULE_DEFAULT)
     {
         let ([earlier, later], step) = pair else {
             unreachable!("windows of two")

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::StatusState;
-use posthaste_core::attempt::{DeadLetterReason, SendFailure};
-use posthaste_core::model::DeadLetter;
+use posthaste_core::model::{DeadLetter, DeadLetterReason, SendFailure};
 use posthaste_core::stored::WIRE_VERSION;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
+use posthaste_core::model::SendFailure;
 use posthaste_simulation::{Answer, World, event, start};
 use serde_json::json;
 

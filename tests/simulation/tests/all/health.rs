@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{SubscriptionName, Timestamp, message_group_id};
+use posthaste_core::model::{SendFailure, SubscriptionName, Timestamp, message_group_id};
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};

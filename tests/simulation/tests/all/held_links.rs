@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::attempt::{OutcomeName, SendFailure};
 use posthaste_core::circuit::{
     CircuitDecision, DeliveryTarget, HealthSettings, Observation, RequestFailure,
 };
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::{OutcomeName, SendFailure, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;

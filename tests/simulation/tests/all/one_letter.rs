@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{DeliveryLogMode, LetterPlace};
+use posthaste_core::model::{DeliveryLogMode, LetterPlace, SendFailure};
 use posthaste_core::stored::resolved_message::render_failed_again;
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};

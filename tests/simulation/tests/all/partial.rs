@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::{DeadLetterReason, OutcomeName};
+use posthaste_core::model::{DeadLetterReason, OutcomeName};
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_ports::QueueName;
 use posthaste_simulation::{Answer, World, event};

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::attempt::{DeadLetterReason, SendFailure};
 use posthaste_core::circuit::DeliveryTarget;
-use posthaste_core::model::{DeadLetter, Delivery, EventPayload};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, Delivery, EventPayload, SendFailure};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};

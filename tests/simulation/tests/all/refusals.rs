@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
+use posthaste_core::model::OutcomeName;
 use posthaste_ports::Clock;
 use posthaste_simulation::{Answer, Letter, World, event, start};
 use serde_json::{Value, json};

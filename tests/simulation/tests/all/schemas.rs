@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::events::EventEnvelope;
-use posthaste_core::model::{Delivery, EventPayload, EventSchema};
+use posthaste_core::model::{Delivery, EventEnvelope, EventPayload, EventSchema};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};

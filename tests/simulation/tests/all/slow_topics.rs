@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::SubscriptionName;
+use posthaste_core::model::{ProducerTier, SubscriptionName};
 use posthaste_core::pressure::{
-    PressureLevel, PressureProfile, PressureSettings, PressureState, ProducerTier, Resource,
-    admit_producer, admit_to,
+    PressureLevel, PressureProfile, PressureSettings, PressureState, Resource, admit_producer,
+    admit_to,
 };
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
-use posthaste_core::attempt::handshake::status_after_action;
-use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
+use posthaste_core::api::handshake::status_after_action;
+use posthaste_core::api::{
+    IsoTimestamp, NewHandshake, StatusState, StatusView, SubscriptionAction,
+};
 use posthaste_core::model::{SubscriptionIntake, Timestamp};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::DeadLetterReason;
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, World, event};

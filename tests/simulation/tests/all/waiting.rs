@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::{
-    DeliveryLogMode, EventPayload, SubscriptionName, Timestamp, TopicName,
+    DeliveryLogMode, EventPayload, SendFailure, SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;

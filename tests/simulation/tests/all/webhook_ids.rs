@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::DeliveryLogMode;
+use posthaste_core::model::{DeliveryLogMode, SendFailure};
 use posthaste_ports::{ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::{Answer, Request, World, event};
 use serde_json::{Value, json};

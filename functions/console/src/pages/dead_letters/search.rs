@@ -3,8 +3,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{Timestamp, WrittenTime};
+use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

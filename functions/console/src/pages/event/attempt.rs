@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::AttemptView;
-use posthaste_core::attempt::{AttemptOutcome, DeadLetterReason};
 use posthaste_core::delivery_log::AttemptOrigin;
+use posthaste_core::model::{AttemptOutcome, DeadLetterReason};
 
 use crate::shown::{foreign_cut, foreign_text, number, time_tag};
 

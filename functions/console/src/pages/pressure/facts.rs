@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureFreshness, PressureView};
-use posthaste_core::pressure::ProducerTier;
+use posthaste_core::model::ProducerTier;
 
 use super::{level_badge, wait_text};
 use crate::shown::time_tag;

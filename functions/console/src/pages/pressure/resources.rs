@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{PressureResource, PressureTopic, PressureView};
-use posthaste_core::pressure::{PressureLevel, PressureMeasure, ProducerTier, Resource};
+use posthaste_core::model::ProducerTier;
+use posthaste_core::pressure::{PressureLevel, PressureMeasure, Resource};
 
 use super::{level_badge, tier_names, wait_text};
 use crate::chart::{Chart, ChartMark, ChartShape, ChartUnit};

@@ -1,9 +1,8 @@
 //! The actions that a subscription has in its state.
 
 use maud::{Markup, html};
-use posthaste_core::api::{SecretText, SubscriptionSettings};
-use posthaste_core::attempt::handshake::status_after_action;
-use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
+use posthaste_core::api::handshake::status_after_action;
+use posthaste_core::api::{NewHandshake, SecretText, SubscriptionAction, SubscriptionSettings};
 
 use super::named::SubscriptionInUrl;
 use super::waiting;

@@ -5,10 +5,9 @@ use posthaste_core::api::{
     DeliveryHeaderSettings, IsoDuration, RetryPolicySettings, SecretText, SigningSettings,
     SubscriptionSettings,
 };
-use posthaste_core::attempt::RetryPolicy;
 use posthaste_core::model::{
-    EVENT_TIME_TO_LIVE_MINUTES_MAX, RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT, Timestamp,
-    WhileDisabled,
+    EVENT_TIME_TO_LIVE_MINUTES_MAX, RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT, RetryPolicy,
+    Timestamp, WhileDisabled,
 };
 
 use super::named::SubscriptionInUrl;

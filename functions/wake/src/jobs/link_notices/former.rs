@@ -128,9 +128,8 @@ fn is_there(
 mod tests {
     use std::time::Duration;
 
-    use posthaste_core::attempt::OutcomeName;
     use posthaste_core::circuit::{Observation, RequestFailure};
-    use posthaste_core::model::{CREATION_ID_BYTES, CreationId, CreationRecord};
+    use posthaste_core::model::{CREATION_ID_BYTES, CreationId, CreationRecord, OutcomeName};
     use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
     use serde_json::json;
 

@@ -141,8 +141,8 @@ impl TargetChange {
 impl TargetChange {
     /// The change of a target that has just gone down.
     pub(super) fn down(target: DeliveryTarget) -> Self {
-        use posthaste_core::attempt::OutcomeName;
         use posthaste_core::circuit::{Observation, RequestFailure};
+        use posthaste_core::model::OutcomeName;
         let last = RequestFailure {
             outcome: OutcomeName::Busy,
             status: None,

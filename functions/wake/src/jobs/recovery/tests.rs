@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, EventPayload, Timestamp};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, EventPayload, Timestamp};
 use posthaste_core::release::recovery::OutageLetters;
 use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_core::stored::{DeadLetterArray, RecoveryJob, RecoveryMark};

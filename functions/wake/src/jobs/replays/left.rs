@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_core::model::FormatError;
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, Ports};
 use posthaste_services::{LEFT_AFTER, open_replay};
 

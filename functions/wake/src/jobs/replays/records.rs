@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::model::FormatError;
 use posthaste_core::release::ReplayRequestError;
-use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
 use posthaste_ports::{
     Clock, ETag, ObjectStore, PortError, Ports, PutCondition, RevalidatedObject,

@@ -338,8 +338,9 @@ fn object_size(object: &LetterObject) -> usize {
 mod tests {
     use bytes::Bytes;
     use posthaste_core::api::{IsoTimestamp, LeftOutReason, RecoveredOutage};
-    use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::model::{DeadLetter, EventPayload, SubscriptionCreation, Timestamp};
+    use posthaste_core::model::{
+        DeadLetter, DeadLetterReason, EventPayload, SubscriptionCreation, Timestamp,
+    };
     use posthaste_core::stored::dead_letter::dead_letter_record;
     use posthaste_core::stored::{DeadLetterArray, RecoveryOrigin, ReplayRecord, layout};
     use posthaste_testkit::records::{delivery, subscription_name, topic_name};

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use posthaste_core::api::{DeadLetterView, ReplayFailure};
+use posthaste_core::model::FormatError;
 use posthaste_core::stored::dead_letter::{LetterLine, MovedObject};
-use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
+use posthaste_core::stored::{ResolvedLetters, layout};
 use posthaste_local::{make_folder, private};
 use serde_json::json;
 

@@ -7,8 +7,7 @@ use posthaste_core::api::doctor::{
     CheckResult, CheckView, ClockReading, ConnectedEndpoint, EndpointFault, certificate_check,
     clock_check,
 };
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{AddressPolicy, Link};
+use posthaste_core::model::{AddressPolicy, Link, SendFailure};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;

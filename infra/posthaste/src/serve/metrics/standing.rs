@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use posthaste_core::api::WaitingCount;
 use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetPhase};
-use posthaste_core::health::{ArrivalSettings, HealthBook, HealthState, book_key, health_state};
+use posthaste_core::health::{HealthBook, HealthState, book_key, health_state};
 use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
-use posthaste_core::model::{Subscription, SubscriptionStatus, Timestamp, Topic, message_group_id};
+use posthaste_core::model::{
+    ArrivalSettings, Subscription, SubscriptionStatus, Timestamp, Topic, message_group_id,
+};
 use posthaste_core::pressure::{PressureLevel, PressureState};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};

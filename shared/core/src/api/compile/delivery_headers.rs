@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use super::problem::{SettingsError, SettingsProblem, count_in, settings_error};
 use crate::api::DeliveryHeaderSettings;
-use crate::attempt::{BatchPolicy, DeliveryHeader, DeliveryHeaderError};
-use crate::model::DELIVERY_HEADERS_MAX;
+use crate::model::{BatchPolicy, DELIVERY_HEADERS_MAX, DeliveryHeader, DeliveryHeaderError};
 
 /// Checks the headers. `batching` decides whether a value may be taken from the event: of several
 /// events there is no one value.

@@ -6,10 +6,9 @@ use super::problem::{SettingsError, SettingsProblem, number_in, settings_error};
 use crate::api::{
     ConsentView, EndpointSettings, EndpointValidation, StatusView, SubscriptionSettings,
 };
-use crate::attempt::{RequestRate, SlotLimit};
 use crate::model::{
     CONCURRENT_REQUESTS_MAX, EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
-    SubscriptionStatus, Timestamp,
+    RequestRate, SlotLimit, SubscriptionStatus, Timestamp,
 };
 
 /// The second endpoint. It needs another link than the first: on the same link it would fail with

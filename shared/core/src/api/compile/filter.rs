@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::problem::{FilterProblem, SettingsError, SettingsProblem, count_in, settings_error};
 use crate::api::settings::{AdvancedFilterSettings, FilterSettings};
-use crate::filter::{
+use crate::model::filter::{
     DecimalNumber, Filter, FilterCondition, FilterKey, FilterOperator, FilterTest, FoldedText,
     NumberTest, TextFinder, TextTest,
 };

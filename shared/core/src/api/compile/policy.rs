@@ -9,14 +9,13 @@ use crate::api::IsoDuration;
 use crate::api::settings::{
     BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings,
 };
-use crate::attempt::{BatchPolicy, RetryPolicy, WaitFloors};
 use crate::model::{
-    ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT,
+    ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, BatchPolicy, DEAD_LETTER_DELAY_DEFAULT,
     DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy,
     EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, PREFERRED_BATCH_KILOBYTES_DEFAULT,
     PREFERRED_BATCH_KILOBYTES_MAX, RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT,
-    RECOVERY_WITHIN_MAX, RECOVERY_WITHIN_MIN, REPLAY_RATE_MAX, RecoveryPolicy, SCHEDULE_STEP_MAX,
-    SCHEDULE_STEPS_MAX, SQS_RETENTION, SubscriptionLifetime,
+    RECOVERY_WITHIN_MAX, RECOVERY_WITHIN_MIN, REPLAY_RATE_MAX, RecoveryPolicy, RetryPolicy,
+    SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SQS_RETENTION, SubscriptionLifetime, WaitFloors,
 };
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::attempt::{DeliveryHeaderError, SigningSecretError};
-use crate::filter::{FilterKeyError, FilterOperator};
+use crate::model::filter::{FilterKeyError, FilterOperator};
 use crate::model::time::format_duration;
 use crate::model::{
     ACKNOWLEDGED_EVENTS_MAX, ADVANCED_FILTER_DECIMAL_DIGITS_MAX, ADVANCED_FILTER_VALUE_CHARS_MAX,
-    ADVANCED_FILTER_VALUES_MAX, EndpointUrlError, EventSchema, MAPPED_VALUE_BYTES_MAX,
-    PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN, PrefixError, REQUESTS_PER_SECOND_MAX,
-    REQUESTS_PER_SECOND_MIN, SourceFieldError,
+    ADVANCED_FILTER_VALUES_MAX, DeliveryHeaderError, EndpointUrlError, EventSchema,
+    MAPPED_VALUE_BYTES_MAX, PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN, PrefixError,
+    REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, SigningSecretError, SourceFieldError,
 };
 
 /// A member that cannot be accepted.

@@ -3,9 +3,9 @@
 
 use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-use crate::attempt::BatchPolicy;
 use crate::model::{
-    ContentMode, EventSchema, InputMapping, MAPPED_VALUE_BYTES_MAX, MappedField, SourceField,
+    BatchPolicy, ContentMode, EventSchema, InputMapping, MAPPED_VALUE_BYTES_MAX, MappedField,
+    SourceField,
 };
 
 /// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in

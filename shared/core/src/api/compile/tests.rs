@@ -1,8 +1,7 @@
 //! Settings compiled whole, and the members that errors name.
 
 use super::*;
-use crate::attempt::{BatchPolicy, RetryPolicy};
-use crate::model::{Secret, SubscriptionStatus};
+use crate::model::{BatchPolicy, RetryPolicy, Secret, SubscriptionStatus};
 use serde_json::json;
 
 fn compile(settings: serde_json::Value) -> Result<Subscription, SettingsError> {

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::check::{CheckResult, CheckView};
-use crate::attempt::SendFailure;
-use crate::model::{AddressRefusal, Link, Timestamp};
+use crate::model::{AddressRefusal, Link, SendFailure, Timestamp};
 
 /// The rest of a certificate's validity below which its renewal has failed: 14 days. Clients of
 /// ACME renew a certificate of 90 days 30 days before its end, so that half of that time is over.
@@ -215,7 +214,7 @@ fn list_some(all: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::CertificateFault;
+    use crate::model::CertificateFault;
 
     const NOW: &str = "2026-11-21T10:00:00Z";
 

@@ -72,7 +72,7 @@ pub(super) fn may_deliver(status: &StatusView) -> bool {
 }
 
 /// Whether the endpoint becomes another one on the same link, or gets other requests there.
-pub(super) fn is_corrected(
+pub(crate) fn is_corrected(
     present: Option<&SubscriptionSettings>,
     stored: &SubscriptionSettings,
 ) -> bool {

@@ -9,10 +9,9 @@ use super::checks::{
     bad_setting, check_compiled_topic, check_expiration, normal_endpoint, require_distinct,
     require_same_name, within_subscription,
 };
+use crate::api::handshake::status_after_write;
 use crate::api::problem::ApiProblem;
-use crate::api::{SecretText, SubscriptionSettings, TopicSettings};
-use crate::attempt::NewHandshake;
-use crate::attempt::handshake::status_after_write;
+use crate::api::{NewHandshake, SecretText, SubscriptionSettings, TopicSettings};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Secret in the place of each masked one. Its only use is that it compiles.

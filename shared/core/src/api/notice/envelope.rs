@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::events::{self, Event, EventError, ObjectWriter};
-use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
+use crate::events::{Event, EventError};
+use crate::model::{
+    EventEnvelope, EventSchema, ObjectWriter, SubscriptionName, Timestamp, TopicName,
+};
 
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";
@@ -91,8 +93,8 @@ impl NoticeEnvelope<'_> {
 
     /// The envelope that an input mapping would make: on a topic of custom events a notice is its
     /// data, with this around it.
-    fn to_mapping_envelope(&self) -> events::EventEnvelope {
-        events::EventEnvelope {
+    fn to_mapping_envelope(&self) -> EventEnvelope {
+        EventEnvelope {
             id: self.id.as_str().into(),
             event_time: self.at.to_event_grid().into(),
             event_type: self.event_type.into(),

@@ -9,11 +9,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::envelope::{NoticeEnvelope, subscription_path};
-use crate::attempt::{DeadLetterReason, OutcomeName};
 use crate::events::{Event, EventError, without_members};
 use crate::model::{
-    DeadLetter, DeliveryEntry, EventSchema, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX,
-    SubscriptionName, Timestamp, TopicName,
+    DeadLetter, DeadLetterReason, DeliveryEntry, EventSchema, NOTICE_BYTES_MAX,
+    NOTICE_TEXT_CHARS_MAX, OutcomeName, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The type of a notice about an event that was given up.

@@ -4,14 +4,13 @@
 use serde::Serialize;
 
 use super::envelope::{NoticeEnvelope, subscription_path};
-use crate::attempt::OutcomeName;
 use crate::events::{Event, EventError};
 use crate::health::{
     ArrivalShare, DelayedEvent, HealthState, LinkIncident, MissedEnd, MissedEvents,
     SubscriptionIncident, SubscriptionTries,
 };
 use crate::model::time::format_duration;
-use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, OutcomeName, SubscriptionName, Timestamp, TopicName};
 
 /// The type of a notice about a subscription at which too few events arrive.
 pub const SUBSCRIPTION_FAILING: &str = "dev.posthaste.subscription.failing";

@@ -79,9 +79,8 @@ fn target_subject(target: &DeliveryTarget) -> String {
 mod tests {
     use super::*;
     use crate::api::notice::Notice;
-    use crate::attempt::OutcomeName;
     use crate::circuit::{RequestFailure, TargetPhase};
-    use crate::model::Timestamp;
+    use crate::model::{OutcomeName, Timestamp};
     use serde_json::{Value, json};
     use std::time::Duration;
 

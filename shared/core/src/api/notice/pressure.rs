@@ -8,10 +8,8 @@ use serde::Serialize;
 use super::envelope::{NoticeEnvelope, subscription_path};
 use crate::events::{Event, EventError};
 use crate::model::time::format_duration;
-use crate::model::{EventSchema, SubscriptionName, TopicName};
-use crate::pressure::{
-    LevelThresholds, PressureChange, PressureLevel, ProducerTier, Resource, ResourceState,
-};
+use crate::model::{EventSchema, ProducerTier, SubscriptionName, TopicName};
+use crate::pressure::{LevelThresholds, PressureChange, PressureLevel, Resource, ResourceState};
 
 /// The type of a notice about a change of back pressure.
 pub const PRESSURE_CHANGED: &str = "dev.posthaste.pressure.changed";

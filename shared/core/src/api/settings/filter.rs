@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::filter::FilterOperator;
+use crate::model::filter::FilterOperator;
 
 /// The events that a subscription receives: those that pass every member.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

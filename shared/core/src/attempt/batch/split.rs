@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::attempt::{AttemptOutcome, RetryPolicy};
+use crate::model::{AttemptOutcome, RetryPolicy, refuses_content};
 
 /// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's
 /// own: it would refuse every event.
@@ -43,12 +43,6 @@ pub struct SplitProgress {
     differs: bool,
     /// The status of the single events so far, and their number.
     alike: Option<(u16, usize)>,
-}
-
-/// Whether a status refuses the content of a request: every client error but those that speak of
-/// the endpoint.
-pub fn refuses_content(status: u16) -> bool {
-    matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
 }
 
 /// The number of events of a refused request that are sent next: half of them. Where fewer requests
@@ -120,7 +114,7 @@ impl SplitProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::outcome::SendFailure;
+    use crate::model::SendFailure;
 
     fn answered(status: u16, events: usize) -> BatchAnswer {
         let outcome = AttemptOutcome::Answered {

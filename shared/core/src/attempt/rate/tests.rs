@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stored::FormatError;
+use crate::model::FormatError;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

@@ -1,8 +1,8 @@
 //! A part of what is known of all targets.
 
 use super::*;
-use crate::model::{EndpointUrl, Link};
-use crate::stored::{FormatError, layout};
+use crate::model::{EndpointUrl, FormatError, Link};
+use crate::stored::layout;
 
 fn link(host: &str) -> Link {
     EndpointUrl::parse(&format!("https://{host}/"))

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
+use crate::attempt::EntryVerdict;
 use crate::delivery_log::{LogRecord, change_for_verdict, join_records, parse_records};
-use crate::events::EventEnvelope;
 use crate::model::{
-    CREATION_ID_BYTES, CreationId, EventMarks, Hops, LastAttempt, SubscriptionName, TopicName,
+    CREATION_ID_BYTES, CreationId, DeadLetterReason, EventEnvelope, EventMarks, Hops, LastAttempt,
+    OutcomeName, SubscriptionName, TopicName,
 };
 
 const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -346,7 +346,7 @@ fn a_payload_has_nothing_that_sqs_refuses() {
     let made = event(&delivery, &entry, Some(&text))
         .render_record(&retry(), RecordDetails::default(), AT)
         .unwrap();
-    assert!(crate::events::fits_into_a_message(
+    assert!(crate::model::fits_into_a_message(
         &join_records(std::iter::once(&made))[0]
     ));
     assert_eq!(

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::{LogResult, RecordKind, WaitTransition};
 use super::*;
-use crate::stored::FormatError;
+use crate::model::FormatError;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

@@ -8,8 +8,8 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::events::media_type::MediaType;
 use crate::events::members::{EventMembers, MemberValue};
-use crate::events::{EventError, EventExpectation, lossy_text};
-use crate::model::BINARY_HEADERS_BYTES_MAX;
+use crate::events::{EventError, EventExpectation};
+use crate::model::{BINARY_HEADERS_BYTES_MAX, lossy_text};
 
 /// The content type of data where the event names none.
 const CONTENT_TYPE_DEFAULT: HeaderValue = HeaderValue::from_static("application/json");

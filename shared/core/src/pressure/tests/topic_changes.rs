@@ -1,10 +1,10 @@
 //! Notices of topics that are slowed by themselves.
 
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 use crate::pressure::topic_changes::TOPIC_CHANGES_MAX;
 use crate::pressure::{
-    PressureChange, PressureLevel, PressureSettings, PressureState, ProducerTier, TopicDrain,
-    UNTOLD_MAX, evaluate_topics,
+    PressureChange, PressureLevel, PressureSettings, PressureState, TopicDrain, UNTOLD_MAX,
+    evaluate_topics,
 };
 
 /// A state after another, in which these topics drain in so many seconds.

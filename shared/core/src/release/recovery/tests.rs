@@ -4,9 +4,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::api::{ReplayReason, ReplayState};
-use crate::attempt::OutcomeName;
 use crate::model::{
-    Delivery, EarlierLife, EventSchema, Hops, Identity, LastAttempt, RecoveryPolicy,
+    Delivery, EarlierLife, EventSchema, Hops, Identity, LastAttempt, OutcomeName, RecoveryPolicy,
     SubscriptionCreation, SubscriptionName, TopicName,
 };
 use crate::stored::dead_letter::restore_letter;

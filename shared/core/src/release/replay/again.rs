@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::attempt::decide::expires_at;
 use crate::delivery_log::names_to_keep;
-use crate::events::{Event, fits_into_a_message};
+use crate::events::Event;
 use crate::model::{
     Delivery, DeliveryEntry, EventMarks, EventPayload, EventSchema, Hops, PayloadDigest,
-    Subscription, Timestamp,
+    Subscription, Timestamp, fits_into_a_message,
 };
 use crate::stored::layout;
 

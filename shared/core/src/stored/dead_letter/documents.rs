@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::dead_letter_record;
 use super::tests::{entry, letter};
-use crate::events::{Event, EventEnvelope, convert_event};
-use crate::model::{EventSchema, Timestamp};
+use crate::events::{Event, convert_event};
+use crate::model::{EventEnvelope, EventSchema, Timestamp};
 
 const EVENT_GRID: &str = r#"{
     "id": "93902694-901e-008f-6f95-7153a806873c",

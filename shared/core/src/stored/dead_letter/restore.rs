@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::members::{CLOUD_EVENTS, EVENT_GRID, MemberNames, ORIGINAL_ATTRIBUTES};
-use crate::attempt::{WEBHOOK_ID_PREFIX, webhook_id_of};
-use crate::events::{Event, EventEnvelope, EventError, put_back, value_behind, without_members};
+use crate::events::{Event, EventError, put_back, value_behind, without_members};
 use crate::model::{
-    EarlierLife, EventSchema, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX,
-    SubscriptionCreation, Timestamp, hex,
+    EarlierLife, EventEnvelope, EventSchema, Identity, MAPPED_VALUE_BYTES_MAX,
+    RESTORED_EVENT_BYTES_MAX, SubscriptionCreation, Timestamp, WEBHOOK_ID_PREFIX, hex,
+    webhook_id_of,
 };
 
 /// Bytes of a digest in the `webhook-id` of a letter that has none: as many as a UUID has.

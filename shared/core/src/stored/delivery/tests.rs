@@ -3,13 +3,12 @@
 use super::*;
 use std::sync::Arc;
 
-use crate::attempt::{AttemptOutcome, EventSize, OutcomeName, SendFailure};
+use crate::attempt::EventSize;
 use crate::delivery_log::names_to_keep;
-use crate::events::EventEnvelope;
 use crate::model::{
-    CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventMarks, EventPayload, EventSchema,
-    Hops, Identity, LastAttempt, LetterPlace, PayloadDigest, SubscriptionName, Timestamp,
-    TopicName,
+    AttemptOutcome, CarriedEvents, Delivery, DeliveryEntry, EarlierLife, EventEnvelope, EventMarks,
+    EventPayload, EventSchema, Hops, Identity, LastAttempt, LetterPlace, OutcomeName,
+    PayloadDigest, SendFailure, SubscriptionName, Timestamp, TopicName,
 };
 
 /// Version 1 as it was first written. Never edited.

@@ -7,8 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, SendFailure};
 use posthaste_ports::{
     Clock, LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };

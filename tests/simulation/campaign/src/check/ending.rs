@@ -1,8 +1,7 @@
 //! The end of an event: it arrives, or is a dead letter for a reason that its endpoint gave, or was
 //! dropped as asked.
 
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::RECOVERIES_MAX;
+use posthaste_core::model::{DeadLetterReason, RECOVERIES_MAX};
 
 use crate::check::case::Case;
 use crate::check::excuse::{AGAIN, Excuse};

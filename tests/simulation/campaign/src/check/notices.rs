@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::DeadLetterReason;
 
 use crate::check::case::{Evidence, Wants};
 use crate::check::excuse::{Excuse, Span};

@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{DeliveryTarget, Observation, TargetPhase};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, Request, World, event};
 use proptest::prelude::*;

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::api::SubscriptionSettings;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{DeliveryTarget, HealthSettings, Observation, RequestFailure};
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::{OutcomeName, SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::StateStore;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, QueueName, QueueSender};
 use posthaste_simulation::{Answer, Faults, World, event};

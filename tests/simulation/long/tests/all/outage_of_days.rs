@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{Clock, ObjectStore, QueueName};
 use posthaste_simulation::{Answer, LinkPath, Request, World, event};

@@ -3,9 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{DeliveryTarget, TargetPhase};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{SendFailure, Timestamp};
 use posthaste_ports::Clock;
 use posthaste_simulation::{Answer, World, event};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::SendFailure;
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, QueueName};
 use posthaste_services::LeftWork;

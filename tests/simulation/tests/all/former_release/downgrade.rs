@@ -1,8 +1,7 @@
 //! The way back to a program that does not know what this one leaves, and forward again.
 
 use posthaste_core::api::{ReplayState, StatusState, StatusView};
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::TopicName;
+use posthaste_core::model::{SendFailure, TopicName};
 use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World};

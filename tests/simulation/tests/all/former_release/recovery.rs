@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::RECOVERIES_MAX;
+use posthaste_core::model::{RECOVERIES_MAX, SendFailure};
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName, QueueReceiver};
 use posthaste_simulation::{Answer, World, event};

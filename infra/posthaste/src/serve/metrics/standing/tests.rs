@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{HealthSettings, Observation, RequestFailure};
 use posthaste_core::health::{SeenTry, SubscriptionTries, TryResult};
-use posthaste_core::model::{EventPayload, TopicName};
+use posthaste_core::model::{EventPayload, OutcomeName, TopicName};
 use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{OutgoingMessage, QueueSender};

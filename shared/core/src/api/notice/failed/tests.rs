@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::api::notice::Notice;
-use crate::events::EventEnvelope;
-use crate::model::{Delivery, EventMarks, EventPayload, LastAttempt};
+use crate::model::{Delivery, EventEnvelope, EventMarks, EventPayload, LastAttempt};
 use serde_json::{Value, json};
 
 fn entry() -> DeliveryEntry {

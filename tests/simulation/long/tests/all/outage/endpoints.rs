@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::attempt::{CertificateFault, SendFailure};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{CertificateFault, SendFailure, Timestamp};
 use posthaste_simulation::{Answer, Request, World};
 use serde_json::{Value, json};
 

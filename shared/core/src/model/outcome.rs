@@ -1,8 +1,30 @@
 //! The outcome of an attempt, and the closed list of names that a dead letter gives it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::word::display_the_word;
+use crate::model::word::display_the_word;
+
+/// The outcome of one attempt, as far as the decision needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// The endpoint answered.
+    Answered {
+        /// The status.
+        status: u16,
+        /// The wait that `Retry-After` asked for, if it was there and readable.
+        retry_after: Option<Duration>,
+    },
+    /// The endpoint answered with success to a batch, but said that this event failed
+    /// ([`crate::attempt::partial`]).
+    Unacknowledged {
+        /// The status.
+        status: u16,
+    },
+    /// The endpoint gave no answer.
+    Failed(SendFailure),
+}
 
 /// Why a request brought no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +107,55 @@ pub enum CertificateFault {
     Invalid,
 }
 
+impl AttemptOutcome {
+    /// Whether this is one of the five statuses that mean success: 200, 201, 202, 203, 204.
+    pub fn is_success(self) -> bool {
+        matches!(
+            self,
+            Self::Answered {
+                status: 200..=204,
+                ..
+            }
+        )
+    }
+
+    /// The name a dead letter gives it. A success has none.
+    pub fn name(self) -> Option<OutcomeName> {
+        match self {
+            Self::Answered { status, .. } => status_name(status),
+            // The list of names is closed, and the status beside it tells the rest.
+            Self::Unacknowledged { .. } => Some(OutcomeName::GenericError),
+            Self::Failed(failure) => Some(failure_name(failure)),
+        }
+    }
+
+    /// The status, if there was one.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            Self::Answered { status, .. } | Self::Unacknowledged { status } => Some(status),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// Why there was no answer; `None` if there was one.
+    pub fn send_failure(self) -> Option<SendFailure> {
+        match self {
+            Self::Answered { .. } | Self::Unacknowledged { .. } => None,
+            Self::Failed(failure) => Some(failure),
+        }
+    }
+
+    /// Whether an authority said that the host name does not exist.
+    pub fn is_unknown_name(self) -> bool {
+        matches!(
+            self,
+            Self::Failed(SendFailure::Resolution {
+                does_not_exist: true
+            })
+        )
+    }
+}
+
 impl SendFailure {
     /// Whether TLS is at fault: the certificate or the handshake.
     pub fn is_tls(self) -> bool {
@@ -131,10 +202,49 @@ pub enum OutcomeName {
 
 display_the_word!(OutcomeName);
 
+fn status_name(status: u16) -> Option<OutcomeName> {
+    Some(match status {
+        200..=204 => return None,
+        300..=399 => OutcomeName::Redirected,
+        400 => OutcomeName::BadRequest,
+        401 => OutcomeName::Unauthorized,
+        403 => OutcomeName::Forbidden,
+        404 => OutcomeName::NotFound,
+        408 => OutcomeName::TimedOut,
+        410 => OutcomeName::Gone,
+        413 => OutcomeName::PayloadTooLarge,
+        429 | 503 => OutcomeName::Busy,
+        _ => OutcomeName::GenericError,
+    })
+}
+
+fn failure_name(failure: SendFailure) -> OutcomeName {
+    match failure {
+        SendFailure::TimedOut | SendFailure::KeptTimedOut | SendFailure::ConnectTimedOut => {
+            OutcomeName::TimedOut
+        }
+        SendFailure::Refused | SendFailure::Socket | SendFailure::Closed => {
+            OutcomeName::SocketError
+        }
+        SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
+        SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => {
+            OutcomeName::TlsError
+        }
+        SendFailure::AddressRefused => OutcomeName::AddressRefused,
+        SendFailure::Exhausted | SendFailure::Withdrawn => OutcomeName::Aborted,
+    }
+}
+
+/// Whether a status refuses the content of a request: every client error but those that speak of
+/// the endpoint.
+pub fn refuses_content(status: u16) -> bool {
+    matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::decide::AttemptOutcome;
+    use crate::model::AttemptOutcome;
 
     #[test]
     fn every_answer_and_failure_has_its_name_of_the_closed_list() {

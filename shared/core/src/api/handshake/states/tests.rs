@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::EndpointValidation;
-use crate::attempt::handshake::judge_failure;
+use crate::api::handshake::judge_failure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

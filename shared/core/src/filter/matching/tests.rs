@@ -1,5 +1,7 @@
 //! Types are looked up, and conditions that filters share are tested once.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::text;
+use super::json_text::escape_refused;
 
 /// A JSON object on its way.
 pub(crate) struct ObjectWriter(BytesMut);
@@ -51,7 +51,7 @@ pub(crate) fn quoted_len(text: &str) -> usize {
 /// A text as JSON, without any character that SQS refuses.
 pub(crate) fn quote_json_text(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
-    text::escape_refused(&json).into_owned()
+    escape_refused(&json).into_owned()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::fold::fold_cow;
 /// The value under a key. There is none where the key is missing or null: no operator tells the two
 /// apart.
 #[derive(Debug)]
-pub(super) enum FilterValue<'e> {
+pub(crate) enum FilterValue<'e> {
     /// A string, folded.
     Text(Cow<'e, str>),
     /// A number.
@@ -28,7 +28,7 @@ pub(super) enum FilterValue<'e> {
 
 /// Values by their type, each list sorted, so that a long array costs no more than a short one.
 #[derive(Debug, Default)]
-pub(super) struct ValueElements<'e> {
+pub(crate) struct ValueElements<'e> {
     texts: Vec<Cow<'e, str>>,
     numbers: Vec<DecimalNumber>,
     bools: Vec<bool>,
@@ -36,12 +36,12 @@ pub(super) struct ValueElements<'e> {
 
 impl<'e> FilterValue<'e> {
     /// A string.
-    pub(super) fn from_text(text: Cow<'e, str>) -> Self {
+    pub(crate) fn from_text(text: Cow<'e, str>) -> Self {
         Self::Text(fold_cow(text))
     }
 
     /// An extension attribute, from its canonical text.
-    pub(super) fn from_attribute(text: Cow<'e, str>) -> Self {
+    pub(crate) fn from_attribute(text: Cow<'e, str>) -> Self {
         let numbers = DecimalNumber::parse(&text).into_iter().collect();
         let bools = text.parse().into_iter().collect();
         Self::Attribute(Box::new(ValueElements {
@@ -52,7 +52,7 @@ impl<'e> FilterValue<'e> {
     }
 
     /// The strings in it, in order. With `arrays`, those of an array too.
-    pub(super) fn texts(&self, arrays: bool) -> &[Cow<'e, str>] {
+    pub(crate) fn texts(&self, arrays: bool) -> &[Cow<'e, str>] {
         match self {
             Self::Text(text) => slice::from_ref(text),
             _ => self
@@ -62,7 +62,7 @@ impl<'e> FilterValue<'e> {
     }
 
     /// The numbers in it, in order. With `arrays`, those of an array too.
-    pub(super) fn numbers(&self, arrays: bool) -> &[DecimalNumber] {
+    pub(crate) fn numbers(&self, arrays: bool) -> &[DecimalNumber] {
         match self {
             Self::Number(number) => slice::from_ref(number),
             _ => self
@@ -72,7 +72,7 @@ impl<'e> FilterValue<'e> {
     }
 
     /// The booleans in it, in order. With `arrays`, those of an array too.
-    pub(super) fn bools(&self, arrays: bool) -> &[bool] {
+    pub(crate) fn bools(&self, arrays: bool) -> &[bool] {
         match self {
             Self::Bool(bool) => slice::from_ref(bool),
             _ => self
@@ -93,7 +93,7 @@ impl<'e> FilterValue<'e> {
 impl<'e> ValueElements<'e> {
     /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event
     /// Grid doesn't support filtering on an array of objects".
-    pub(super) fn push(&mut self, value: FilterValue<'e>) {
+    pub(crate) fn push(&mut self, value: FilterValue<'e>) {
         match value {
             FilterValue::Text(text) => self.texts.push(text),
             FilterValue::Number(number) => self.numbers.push(number),
@@ -103,7 +103,7 @@ impl<'e> ValueElements<'e> {
     }
 
     /// The array of what was taken.
-    pub(super) fn into_array(mut self) -> FilterValue<'e> {
+    pub(crate) fn into_array(mut self) -> FilterValue<'e> {
         self.texts.sort_unstable();
         self.numbers.sort_unstable();
         self.bools.sort_unstable();

@@ -9,9 +9,8 @@ use crate::api::{EndpointValidation, SecretText};
 use crate::attempt::request::{
     WEBHOOK_REQUEST_ORIGIN, insert_text, set_event_grid, set_sender, set_webhook_headers,
 };
-use crate::attempt::{RequestRate, delivery_header};
 use crate::events::output::EVENT_GRID_CONTENT_TYPE;
-use crate::model::{SenderHeaders, Subscription, Timestamp};
+use crate::model::{RequestRate, SenderHeaders, Subscription, Timestamp, delivery_header};
 
 /// The type of the event that asks.
 const VALIDATION_EVENT_TYPE: &str = "Microsoft.EventGrid.SubscriptionValidationEvent";

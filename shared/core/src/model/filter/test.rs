@@ -99,7 +99,7 @@ impl Hash for TextFinder {
 impl FilterTest {
     /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is
     /// enough, and for a negation one that fits its opposite is too much.
-    pub(super) fn passes(&self, value: Option<&FilterValue<'_>>, arrays: bool) -> bool {
+    pub(crate) fn passes(&self, value: Option<&FilterValue<'_>>, arrays: bool) -> bool {
         match self {
             Self::Null => value.is_none(),
             Self::NotNull => value.is_some(),

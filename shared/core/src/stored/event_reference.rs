@@ -1,9 +1,8 @@
 //! The things by which a user knows an event: its id, a request's `webhook-id`, the key of a
 //! dead-letter object.
 
-use crate::attempt::WEBHOOK_ID_PREFIX;
 use crate::delivery_log::log_text;
-use crate::model::{SubscriptionName, TopicName, is_object_key};
+use crate::model::{SubscriptionName, TopicName, WEBHOOK_ID_PREFIX, is_object_key};
 use crate::stored::dead_letter::{dead_letter_hour, dead_letter_owner, dead_letters_of};
 
 /// What a text may be, by its form. Producers choose ids freely, so every text may be an event's

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use serde::Deserialize;
 
-use super::ObjectWriter;
-use super::object::quoted_len;
+use super::object_writer::{ObjectWriter, quoted_len};
 
 /// The version of Event Grid's envelope.
 const METADATA_VERSION: &str = "1";

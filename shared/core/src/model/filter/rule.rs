@@ -2,7 +2,6 @@
 
 use super::fold::fold_char;
 use super::{FilterKey, FilterTest};
-use crate::events::Event;
 
 /// The entry of [`Filter::included_event_types`] that stands for every type, as in Event Grid.
 const ALL_TYPES: &str = "All";
@@ -37,19 +36,13 @@ pub struct FilterCondition {
 }
 
 impl Filter {
-    /// Whether type and subject are let through. A missing subject counts as an empty one.
-    pub(super) fn includes_event(&self, event: &Event) -> bool {
-        self.includes_type(event.event_type())
-            && self.includes_subject(event.subject().unwrap_or_default())
-    }
-
     /// Whether every type is let through.
-    pub(super) fn includes_all_types(&self) -> bool {
+    pub(crate) fn includes_all_types(&self) -> bool {
         let types = &self.included_event_types;
         types.is_empty() || types.iter().any(|included| included == ALL_TYPES)
     }
 
-    fn includes_type(&self, event_type: &str) -> bool {
+    pub(crate) fn includes_type(&self, event_type: &str) -> bool {
         self.includes_all_types()
             || self
                 .included_event_types
@@ -57,7 +50,7 @@ impl Filter {
                 .any(|included| included == event_type)
     }
 
-    fn includes_subject(&self, subject: &str) -> bool {
+    pub(crate) fn includes_subject(&self, subject: &str) -> bool {
         let start = &self.subject_begins_with;
         let end = &self.subject_ends_with;
         if self.is_subject_case_sensitive {
@@ -81,9 +74,12 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 
 #[cfg(test)]
 mod tests {
+    //! Reads events, which lie above filters.
+
     use super::*;
-    use crate::filter::fold::fold_case;
+    use crate::events::Event;
     use crate::model::EventSchema;
+    use crate::model::filter::fold::fold_case;
     use bytes::Bytes;
     use proptest::prelude::*;
 

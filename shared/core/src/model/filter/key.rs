@@ -2,12 +2,11 @@
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#key>
 
 use super::fold::fold_case;
-use crate::events::{Event, is_attribute_name};
-use crate::model::{EventSchema, FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX};
+use crate::model::{EventSchema, FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX, is_attribute_name};
 
 /// A part of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum KeyLocation {
+pub(crate) enum KeyLocation {
     /// An attribute that was read when the event was accepted.
     Attribute(KeyAttribute),
     /// A member of the event's text, by the names on the way to it.
@@ -18,7 +17,7 @@ pub(super) enum KeyLocation {
 
 /// An attribute that was read when the event was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum KeyAttribute {
+pub(crate) enum KeyAttribute {
     Id,
     Type,
     Source,
@@ -34,7 +33,7 @@ pub(super) enum KeyAttribute {
 /// The event's own members are named without regard to case, as Event Grid's examples do
 /// (`Subject`, `Data.key1`); what lies in `data_location` is named exactly as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FilterKey(pub(super) KeyLocation);
+pub struct FilterKey(pub(crate) KeyLocation);
 
 /// The reason why a text is no key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -128,20 +127,6 @@ fn event_location(name: &str, schema: EventSchema) -> Option<KeyLocation> {
             Some(KeyLocation::Attribute(KeyAttribute::DataVersion))
         }
         (EventSchema::EventGrid | EventSchema::Custom, _) => None,
-    }
-}
-
-impl KeyAttribute {
-    /// The attribute of this event.
-    pub(super) fn value_in(self, event: &Event) -> Option<&str> {
-        match self {
-            Self::Id => Some(event.id()),
-            Self::Type => Some(event.event_type()),
-            Self::Source => event.source(),
-            Self::Subject => event.subject(),
-            Self::Topic => event.envelope().map(|envelope| &*envelope.topic),
-            Self::DataVersion => event.envelope().map(|envelope| &*envelope.data_version),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Work that a write of a topic's record begins outside of the record. It is written down before
 //! the record, so that what a request cannot do any more is done by others.
 
-use super::change::is_corrected;
+use crate::api::edit::is_corrected;
 use crate::api::{StatusState, StatusView, TopicSettings};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::stored::DisabledMark;

@@ -17,8 +17,8 @@ pub use self::ed25519::PublicKey;
 use self::ed25519::SigningKey;
 pub use self::error::SigningSecretError;
 use crate::model::pasted::read_pasted;
+use crate::model::word::display_the_word;
 use crate::model::{SIGNING_SECRET_BYTES, Secret, Timestamp};
-use crate::word::display_the_word;
 
 /// The prefix of a secret that both sides know, before its base64.
 const SYMMETRIC_PREFIX: &str = "whsec_";

@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 
 use super::DecimalNumber;
 use super::value::{FilterValue, ValueElements};
-use crate::events::lossy_text;
+use crate::model::lossy_text;
 
 /// The names under one member, or at the root those of the event itself.
 #[derive(Debug, Default)]
-pub(super) struct NameTree {
+pub(crate) struct NameTree {
     /// The members named here, in the order of their names.
     children: Vec<(Box<str>, NameTree)>,
     /// The slot for this member's value, if it is wanted.
@@ -22,23 +22,23 @@ pub(super) struct NameTree {
 
 /// The slot for a wanted value, and how the value is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ValueSlot {
+pub(crate) struct ValueSlot {
     /// The position among the values.
-    pub(super) index: usize,
+    pub(crate) index: usize,
     /// Whether it is an extension attribute.
-    pub(super) is_extension: bool,
+    pub(crate) is_extension: bool,
     /// Whether a filter looks into an array here.
-    pub(super) has_arrays: bool,
+    pub(crate) has_arrays: bool,
 }
 
 impl NameTree {
     /// Whether nothing is wanted.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.children.is_empty() && self.slot.is_none()
     }
 
     /// Names a member by the names on the way to it.
-    pub(super) fn insert(&mut self, path: &[Box<str>], slot: ValueSlot) {
+    pub(crate) fn insert(&mut self, path: &[Box<str>], slot: ValueSlot) {
         let Some((first, rest)) = path.split_first() else {
             self.slot = Some(slot);
             return;
@@ -56,7 +56,7 @@ impl NameTree {
     /// Reads what lies here, and under every name, from JSON that was found valid before. Of
     /// members that occur twice the last counts, as it does for most receivers. What is not
     /// named is skipped, not decoded.
-    pub(super) fn read_values<'e>(
+    pub(crate) fn read_values<'e>(
         &self,
         json: &'e str,
         found: &mut impl FnMut(usize, FilterValue<'e>),

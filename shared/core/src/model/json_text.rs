@@ -37,7 +37,7 @@ pub(crate) fn escape_refused(json: &str) -> Cow<'_, str> {
 }
 
 /// Whether arrays and objects of a valid JSON text nest no deeper than [`EVENT_DEPTH_MAX`].
-pub(super) fn is_shallow(json: &str) -> bool {
+pub(crate) fn is_shallow(json: &str) -> bool {
     let opening = json.bytes().filter(|b| b | 0x20 == b'{').count();
     opening <= EVENT_DEPTH_MAX || nesting_depth(json) <= EVENT_DEPTH_MAX
 }

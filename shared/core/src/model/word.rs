@@ -15,8 +15,8 @@ pub(crate) use display_the_word;
 
 #[cfg(test)]
 mod tests {
-    use crate::attempt::{DeadLetterReason, OutcomeName, SignatureKind};
     use crate::circuit::TargetPhase;
+    use crate::model::{DeadLetterReason, OutcomeName, SignatureKind};
 
     #[test]
     fn a_value_is_shown_by_the_word_that_is_stored() {
