@@ -1,4 +1,4 @@
-//! What becomes of a subscription whose endpoint answered 410 Gone.
+//! The steps after an endpoint answered 410 Gone.
 
 use crate::api::notice::DisabledNotice;
 use crate::api::{StatusState, StatusView, SubscriptionSettings};
@@ -43,7 +43,7 @@ pub enum GoneStep {
 impl GoneMark {
     /// The step that this mark asks for, by the topic's record as it is now. The subscription is
     /// disabled only if it still is the creation whose endpoint answered, has that URL, and is to
-    /// be disabled by a 410. One that was activated since is left alone: whoever did it may know
+    /// be disabled by a 410. One that was activated since is left alone: the operator may know
     /// more.
     pub fn next_step(&self, mut record: TopicRecord) -> GoneStep {
         let folded = self.subscription.folded();

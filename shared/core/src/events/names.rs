@@ -1,4 +1,4 @@
-//! The names of an event: what it is called, whatever its schema.
+//! The names of an event in every schema: its id, source, type and subject.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,8 @@ use crate::model::EventSchema;
 /// Bytes of a member beside its name and value: two quotes, a colon, and a brace or a comma.
 const MEMBER_BYTES: usize = 4;
 
-/// The members of an event that people look for it by. Each is missing where the event does not
-/// have it, or has something else than a text there.
+/// The members of an event by which people look for it. Each is missing if the event does not have
+/// it, or if its value is not a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventNames<'a> {

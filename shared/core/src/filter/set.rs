@@ -1,5 +1,5 @@
-//! The filters of a topic together: every event is looked at once, and every question asked of it
-//! once, however many filters ask the same.
+//! The filters of a topic together: every event is read once, and each of their questions is asked
+//! once, however many filters share it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ struct PreparedFilter {
     questions: Box<[usize]>,
 }
 
-/// A question that conditions ask of an event, be it one filter's or hundreds'.
+/// A question about an event that the conditions of one or many filters ask.
 #[derive(Debug)]
 struct FilterQuestion {
-    /// The first filter that asks it, and by which of its conditions.
+    /// The first filter that asks it, and the condition by which it does.
     filter: Arc<Filter>,
     condition: usize,
     /// The value that it is about.
@@ -243,7 +243,8 @@ impl<'e> EventValues<'e> {
         self.filled.push(index);
     }
 
-    /// Forgets an event, at the price of what it had and of what was asked.
+    /// Forgets an event. The cost follows the values that it had and the questions that were asked,
+    /// and not the size of the set.
     fn clear(&mut self) {
         if self.is_read {
             self.answers.fill(None);
