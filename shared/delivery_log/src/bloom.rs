@@ -11,7 +11,8 @@ use twox_hash::XxHash64;
 const BLOCK_BYTES: u64 = 32;
 
 /// The place of the block that a value would be in. `None` if the column has no filter, or one that
-/// is none of ours: a filter is its header, which is shorter than a block, and whole blocks.
+/// this program did not write: a filter is its header, which is shorter than a block, and whole
+/// blocks.
 pub(crate) fn block_range(chunk: &ColumnChunkMetaData, value: &str) -> Option<Range<u64>> {
     let offset = u64::try_from(chunk.bloom_filter_offset()?).ok()?;
     let length = u64::try_from(chunk.bloom_filter_length()?).ok()?;

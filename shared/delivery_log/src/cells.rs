@@ -36,7 +36,7 @@ impl ColumnCells {
         }
     }
 
-    /// The value of a row. An error if its text is not UTF-8.
+    /// Returns the value of a row, or an error if its text is not UTF-8.
     pub(crate) fn value(&self, row: usize) -> Result<Option<ColumnValue<'_>>, ParquetError> {
         Ok(match self {
             Self::Text(cells) => match cells.get(row) {
@@ -60,7 +60,7 @@ impl ColumnCells {
         }
     }
 
-    /// Puts rows in their places. An error if they are of another type.
+    /// Puts rows in their places. Rows of another type are an error.
     pub(crate) fn put_rows(&mut self, from: Self, places: &[usize]) -> Result<(), ParquetError> {
         match (self, from) {
             (Self::Text(cells), Self::Text(from)) => scatter_cells(cells, from, places),
@@ -121,12 +121,14 @@ fn shared_texts<'a>(
     }
     let arena = Bytes::from(arena);
     let mut start = 0;
-    let mut cell = |end: usize| {
-        let text = arena.slice(start..end);
-        start = end;
-        ByteArray::from(text)
-    };
-    ends.into_iter().map(|end| end.map(&mut cell)).collect()
+    ends.into_iter()
+        .map(|end| {
+            let end = end?;
+            let text = arena.slice(start..end);
+            start = end;
+            Some(ByteArray::from(text))
+        })
+        .collect()
 }
 
 fn text_value(value: Option<ColumnValue<'_>>) -> Option<&str> {

@@ -58,10 +58,11 @@ impl ColumnPages<'_> {
 
     /// The rows of a page.
     fn page_rows(&self, index: usize) -> Range<usize> {
-        let first =
-            |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(usize::MAX);
-        let end = self.pages.get(index + 1).map_or(self.group_rows, first);
-        first(&self.pages[index])..end
+        let end = self
+            .pages
+            .get(index + 1)
+            .map_or(self.group_rows, first_row_of_page);
+        first_row_of_page(&self.pages[index])..end
     }
 
     /// Reads rows, in ascending ranges.
@@ -89,6 +90,10 @@ impl ColumnPages<'_> {
     }
 }
 
+fn first_row_of_page(page: &PageLocation) -> usize {
+    usize::try_from(page.first_row_index).unwrap_or(usize::MAX)
+}
+
 /// The places of a column's pages. `index` has the bytes that
 /// [`ColumnChunkMetaData::offset_index_range`] names.
 pub(crate) fn page_locations<R: ChunkReader>(
@@ -98,7 +103,7 @@ pub(crate) fn page_locations<R: ChunkReader>(
     page_index(chunk, index).map(|index| index.page_locations().clone())
 }
 
-/// The same, with the sizes of the pages.
+/// The places and the sizes of a column's pages.
 pub(crate) fn page_index<R: ChunkReader>(
     chunk: &ColumnChunkMetaData,
     index: &R,

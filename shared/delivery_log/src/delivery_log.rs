@@ -25,7 +25,8 @@ const FILES_MAX: usize = 100_000;
 /// enough.
 const HOURS_AT_ONCE_MAX: usize = 8;
 
-/// Files of which a list reads the footers, before it answers what it has and where to go on.
+/// Files of which a list reads the footers, before it returns what it has and the place to continue
+/// from.
 const LIST_FILES_MAX: usize = 1_000;
 
 /// Most times that the files are listed again, because some were merged into others in between.
@@ -107,7 +108,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 
     /// The newest records that a filter selects, at most `limit`. Hours are read from the newest
-    /// back, until there are enough. While `has_time`, the walk goes on.
+    /// back, until there are enough. The walk continues while `has_time`.
     pub async fn list_records(
         &self,
         filter: &RecordFilter,
@@ -217,7 +218,7 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 }
 
-/// Adds the records of an hour to a page. Answers whether there are enough now.
+/// Adds the records of an hour to a page, and returns whether there are enough now.
 fn add_hour(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool) -> bool {
     listed.damaged.extend(hour.damaged);
     listed.records.extend(hour.records);

@@ -19,7 +19,7 @@ pub enum LogError {
         #[source]
         source: PortError,
     },
-    /// A file is truncated, changed, or none of the log's.
+    /// A file is truncated, changed, or not a file of the log.
     #[error("{file} is damaged or no file of the delivery log")]
     Damaged {
         /// The file's key.
@@ -48,7 +48,8 @@ impl LogError {
         matches!(self, Self::Read { source, .. } if source.kind == ErrorKind::NotFound)
     }
 
-    /// The file's key, if the file is damaged. The others may have what is asked for.
+    /// The file's key, if the file is damaged. The other files may have the records that were asked
+    /// for.
     pub fn damaged_file(&self) -> Option<&str> {
         match self {
             Self::Damaged { file, .. } => Some(file),
@@ -64,8 +65,8 @@ impl LogError {
         }
     }
 
-    /// An error of the Parquet crate. What the operating system refuses says nothing about the
-    /// bytes.
+    /// Converts an error of the Parquet crate. A refusal of the operating system says nothing about
+    /// the bytes.
     fn from_parquet_error(file: &str, error: ParquetError) -> Self {
         match error {
             ParquetError::External(source) if is_system_error(source.as_ref()) => Self::Read {
@@ -100,7 +101,8 @@ pub(crate) fn decode_guarded<T>(
     }
 }
 
-/// Takes damaged files out, each once; any other failure fails all.
+/// Moves the errors of damaged files to a list, each file once. Any other failure fails the whole
+/// call.
 pub(crate) fn set_damaged_apart<T>(
     results: Vec<Result<T, LogError>>,
     damaged: &mut Vec<LogError>,

@@ -1,4 +1,4 @@
-//! Footers: what lies where in a file.
+//! Footers: the places of row groups and columns in a file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,9 +8,8 @@ use parquet::errors::ParquetError;
 use parquet::file::FOOTER_SIZE;
 use parquet::file::metadata::{
     ColumnChunkMetaData, FooterTail, KeyValue, ParquetMetaData, ParquetMetaDataOptions,
-    ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
+    ParquetMetaDataReader, ParquetStatisticsPolicy,
 };
-use parquet::schema::types::ColumnDescPtr;
 use posthaste_core::delivery_log::{MergeNote, SCHEMA_VERSION};
 
 use crate::error::broken_bytes;
@@ -26,7 +25,7 @@ const TAIL_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of a file for each byte of its footer, at least.
 const FILE_BYTES_PER_FOOTER_BYTE: u64 = 1_000;
 
-/// Most rows of a row group that are taken for true: 200 times what a writer of ours makes.
+/// Most rows that a row group is believed to have: 200 times what our writers make.
 const GROUP_ROWS_MAX: i64 = 10_000_000;
 
 const NOTE_VERSION: &str = "posthaste.schema_version";
@@ -61,7 +60,7 @@ pub(crate) fn missing_range(size: u64, tail: &Bytes) -> Result<Option<Range<u64>
     Ok((start < tail_start).then_some(start..tail_start))
 }
 
-/// Decodes a footer from the end of a file, `tail`, and what was missing before that.
+/// Decodes a footer from the end of a file, `tail`, and the part before it that was missing.
 pub(crate) fn parse(missing: Option<Bytes>, tail: &Bytes) -> Result<FileFooter, ParquetError> {
     let bytes = join_tail(missing, tail);
     let end = bytes.len().saturating_sub(FOOTER_SIZE);
@@ -72,7 +71,7 @@ pub(crate) fn parse(missing: Option<Bytes>, tail: &Bytes) -> Result<FileFooter, 
     let start = end
         .checked_sub(length)
         .ok_or_else(|| broken_bytes("the footer is longer than the file"))?;
-    // Nothing here looks at these; without them a footer takes a good part less memory.
+    // No code here uses these; without them a footer takes much less memory.
     let options = ParquetMetaDataOptions::new()
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
@@ -95,13 +94,17 @@ impl FileFooter {
     pub(crate) fn new(meta: ParquetMetaData) -> Result<Self, ParquetError> {
         let schema = meta.file_metadata().schema_descr();
         check_types(schema.columns().iter().map(AsRef::as_ref))?;
-        let name = |(index, column): (usize, &ColumnDescPtr)| (column.path().string(), index);
-        let columns = schema.columns().iter().enumerate().map(name).collect();
+        let columns = schema
+            .columns()
+            .iter()
+            .enumerate()
+            .map(|(index, column)| (column.path().string(), index))
+            .collect();
         let width = schema.num_columns();
-        let is_odd = |group: &RowGroupMetaData| {
-            group.num_columns() != width || !(0..=GROUP_ROWS_MAX).contains(&group.num_rows())
-        };
-        if meta.row_groups().iter().any(is_odd) {
+        let fits_schema = meta.row_groups().iter().all(|group| {
+            group.num_columns() == width && (0..=GROUP_ROWS_MAX).contains(&group.num_rows())
+        });
+        if !fits_schema {
             return Err(broken_bytes("a row group does not fit the schema"));
         }
         Ok(Self { meta, columns })
@@ -146,14 +149,18 @@ impl FileFooter {
         Ok(start..end)
     }
 
-    /// The note of a merge; `None` if the file is none of a merge.
+    /// The note of a merge; `None` if no merge made the file.
     pub(crate) fn merge_note(&self) -> Option<MergeNote> {
         let notes = self.meta.file_metadata().key_value_metadata()?;
-        let note = |key: &str| notes.iter().find(|note| note.key == key)?.value.as_deref();
-        let part = note(NOTE_PART)?.parse().ok()?;
-        let sources = note(NOTE_FROM).map(|names| names.split(',').map(str::to_owned).collect());
+        let part = note_text(notes, NOTE_PART)?.parse().ok()?;
+        let sources =
+            note_text(notes, NOTE_FROM).map(|names| names.split(',').map(str::to_owned).collect());
         Some(MergeNote { part, sources })
     }
+}
+
+fn note_text<'a>(notes: &'a [KeyValue], key: &str) -> Option<&'a str> {
+    notes.iter().find(|note| note.key == key)?.value.as_deref()
 }
 
 /// The notes of a file as it is begun.

@@ -10,12 +10,12 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::statistics::Statistics;
 use posthaste_core::delivery_log::{COLUMNS, ColumnValue, LogRecord};
 
-use crate::ask::{self, RowQuery};
 use crate::cells::ColumnCells;
 use crate::decode::{ColumnPages, page_locations, row_ranges};
 use crate::error::broken_bytes;
 use crate::footer::FileFooter;
 use crate::log_file::LogFile;
+use crate::row_query::{self, RowQuery};
 use crate::segments::FileSegments;
 
 /// A row group of a file.
@@ -40,7 +40,7 @@ impl LogRowGroup {
     pub(crate) fn newest_time(&self) -> i64 {
         let times = self
             .footer
-            .column_chunk(self.index, ask::TIME)
+            .column_chunk(self.index, row_query::TIME)
             .and_then(|chunk| chunk.statistics());
         let Some(Statistics::Int64(times)) = times else {
             return i64::MAX;
@@ -61,19 +61,23 @@ impl LogRowGroup {
         &self,
         columns: impl Iterator<Item = &'c str>,
     ) -> Result<Vec<Range<u64>>, ParquetError> {
-        let range = |name| {
-            let chunk = self
-                .footer
-                .column_chunk(self.index, name)
-                .ok_or_else(|| broken_bytes("a column is missing"))?;
-            let (start, len) = chunk.byte_range();
-            start
-                .checked_add(len)
-                .map(|end| start..end)
-                .ok_or_else(|| broken_bytes("a column ends nowhere"))
-        };
         let indexes = self.footer.offset_indexes(self.index);
-        columns.map(range).chain([indexes]).collect()
+        columns
+            .map(|name| self.column_range(name))
+            .chain([indexes])
+            .collect()
+    }
+
+    fn column_range(&self, name: &str) -> Result<Range<u64>, ParquetError> {
+        let chunk = self
+            .footer
+            .column_chunk(self.index, name)
+            .ok_or_else(|| broken_bytes("a column is missing"))?;
+        let (start, len) = chunk.byte_range();
+        start
+            .checked_add(len)
+            .map(|end| start..end)
+            .ok_or_else(|| broken_bytes("a column ends nowhere"))
     }
 
     /// Gives each text of columns to `take`, with the column's name. `bytes` are those of
@@ -104,7 +108,9 @@ impl LogRowGroup {
         let rows = self.footer.row_count(self.index);
         let (pages, cells) = self.read_cells(ask.deciding_columns(), bytes)?;
         let found = (0..rows).filter(|row| ask.matches_row(&cells, *row));
-        let rows = found.map(|row| (row, ask::row_time(&cells, row))).collect();
+        let rows = found
+            .map(|row| (row, row_query::row_time(&cells, row)))
+            .collect();
         Ok(FoundRows {
             group: self,
             rows,
@@ -126,15 +132,15 @@ impl LogRowGroup {
             .iter()
             .map(|chunk| page_locations(chunk, bytes.as_ref()))
             .collect::<Result<_, _>>()?;
-        let column = |name| {
+        let mut cells = Vec::new();
+        for name in columns {
             let column = self
                 .footer
                 .column_index(name)
                 .ok_or_else(|| broken_bytes("a column is missing"))?;
-            self.column_pages(&pages, column)
-                .read_rows(&bytes, from_ref(&(0..rows)))
-        };
-        let cells = columns.map(column).collect::<Result<_, _>>()?;
+            let pages = self.column_pages(&pages, column);
+            cells.push(pages.read_rows(&bytes, from_ref(&(0..rows)))?);
+        }
         Ok((pages, cells))
     }
 

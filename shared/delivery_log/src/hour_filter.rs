@@ -1,14 +1,14 @@
-//! The filter of an hour: made of the ids of its records.
+//! The filter of an hour, made of the ids of its records.
 
 use std::collections::HashSet;
 
 use posthaste_core::delivery_log::{LogHour, is_webhook_id_summarized};
 use posthaste_ports::ObjectStore;
 
-use crate::ask::{EVENT_ID, WEBHOOK_ID};
 use crate::error::LogError;
 use crate::log_file::LogFile;
 use crate::reader::LogReader;
+use crate::row_query::{EVENT_ID, WEBHOOK_ID};
 use crate::summary::{DaySummary, IDS_MAX, files_digest, id_hash};
 
 /// The filter of an hour, and the files that it was made of.

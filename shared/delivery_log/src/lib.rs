@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
-mod ask;
 mod bloom;
 mod cells;
 mod decode;
@@ -17,6 +16,7 @@ mod look_up;
 mod merge;
 mod newest;
 mod reader;
+mod row_query;
 mod schema;
 mod segments;
 mod summaries;

@@ -7,14 +7,14 @@ use posthaste_core::delivery_log::{
 };
 use posthaste_ports::ObjectStore;
 
-use crate::ask::RowQuery;
 use crate::error::LogError;
 use crate::group::FoundRows;
 use crate::log_file::LogFile;
 use crate::newest::{cursor_time, found_times, keep_newest};
 use crate::reader::LogReader;
+use crate::row_query::RowQuery;
 
-/// Row groups that are read side by side, before it is seen whether there are enough rows.
+/// Row groups that are read side by side, before the rows are counted.
 const GROUPS_AT_ONCE: usize = 8;
 
 /// A page of a list.
@@ -50,8 +50,9 @@ impl<S: ObjectStore> LogReader<S> {
         Ok(record_page(records, limit, damaged, None))
     }
 
-    /// At least the newest records of an hour that are selected: one more than the limit, if there
-    /// are. Then also the place behind them. They are fewer where a file is damaged.
+    /// Returns at least the newest records of an hour that are selected: one more than the limit,
+    /// if there are so many, and then also the place behind them. They are fewer if a file is
+    /// damaged.
     async fn list_hour(
         &self,
         files: Vec<LogFile>,

@@ -14,7 +14,7 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// A file of a listing. `None` if its key is none of the log's: others may put files beside
+    /// A file of a listing. `None` if its key is not one of the log: others may put files beside
     /// ours.
     pub fn new(key: String, size: u64) -> Option<Self> {
         let hour = FileKey::parse(&key)?.hour;

@@ -1,4 +1,4 @@
-//! Everything that the log has about an id.
+//! Look-ups: everything that the log has about an id.
 
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{
@@ -8,13 +8,13 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ObjectStore;
 
-use crate::ask::{RowQuery, WantedId};
 use crate::error::LogError;
 use crate::group::{FoundRows, LogRowGroup};
 use crate::list::{RecordPage, record_page};
 use crate::log_file::LogFile;
 use crate::newest::{cursor_time, found_times, keep_newest};
 use crate::reader::LogReader;
+use crate::row_query::{RowQuery, WantedId};
 use crate::summaries::{SummarySizes, SummaryStore};
 
 /// Files whose footers are held at once. Those of the largest files that merges make take less than
@@ -73,7 +73,7 @@ struct DayFiles<'a> {
     older: &'a [LogFile],
 }
 
-/// What the summaries say of an id.
+/// The summaries, as they are used to look up an id.
 struct SummaryLookUp<'a, S> {
     summaries: &'a SummaryStore<S>,
     sizes: SummarySizes,
@@ -92,7 +92,8 @@ impl<S: ObjectStore> LogReader<S> {
         self.look_up_while(files, look_up, || true).await
     }
 
-    /// The same, while `has_time`: files are searched from the newest hour back.
+    /// Looks up records as [`look_up`](Self::look_up) does, while `has_time`: files are searched
+    /// from the newest hour back.
     pub async fn look_up_while(
         &self,
         files: &[LogFile],
@@ -154,7 +155,7 @@ impl<S: ObjectStore> LogReader<S> {
         Ok(record_page(records, limit, searched.damaged, behind))
     }
 
-    /// The records that a search finds, sorted, and what else is known of it.
+    /// The records that a search finds, sorted, and the state in which it ended.
     async fn run_search(
         &self,
         mut files: Vec<LogFile>,
@@ -193,20 +194,20 @@ impl<S: ObjectStore> LogReader<S> {
         Ok((records, searched))
     }
 
-    /// What the summaries say of the id that is looked for. They are asked only if more than one
-    /// hour has files.
+    /// Prepares a look-up of the id in the summaries. They are used only if more than one hour has
+    /// files.
     async fn ask_summaries<'a>(
         &'a self,
         files: &[LogFile],
         search: &LogSearch<'a>,
     ) -> Result<Option<SummaryLookUp<'a, S>>, LogError> {
         let has_hours = files.first().map(|file| file.hour) != files.last().map(|file| file.hour);
-        let (Some(summaries), Some(id)) = (self.summaries(), search.ask.wanted_id()) else {
-            return Ok(None);
-        };
         if !has_hours {
             return Ok(None);
         }
+        let Some((summaries, id)) = self.summaries().zip(search.ask.wanted_id()) else {
+            return Ok(None);
+        };
         Ok(Some(SummaryLookUp {
             summaries,
             sizes: summaries.read_sizes().await,

@@ -23,7 +23,7 @@ use crate::footer::{file_notes, sources_note};
 use crate::schema::StoredColumn;
 use crate::writer::{FileWriter, RowGroups};
 
-/// The sizes of what a merge makes.
+/// The sizes of the files that a merge makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeLimits {
     /// The size of row groups.
@@ -94,8 +94,11 @@ struct FileMerge<'a, W: Write + Send, O> {
 
 impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> FileMerge<'_, W, O> {
     fn write_group(&mut self, group: &[RowPlace]) -> Result<(), LogError> {
-        let full = |(file, _): &(FileWriter<W>, usize)| file.bytes() >= self.limits.file_bytes_max;
-        if self.current.as_ref().is_some_and(full) {
+        let is_full = self
+            .current
+            .as_ref()
+            .is_some_and(|(file, _)| file.bytes() >= self.limits.file_bytes_max);
+        if is_full {
             self.close_part().map_err(LogError::write_failed)?;
         }
         let (mut file, records) = match self.current.take() {
@@ -151,15 +154,14 @@ fn cut_into_groups<'a>(
     let mut rest = order;
     std::iter::from_fn(move || {
         let mut bytes = 0;
-        let fits = |place: &&RowPlace| {
-            let fitted = bytes < limits.bytes_max;
-            bytes += inputs[place.input()].row_bytes(place.row());
-            fitted
-        };
         let len = rest
             .iter()
             .take(limits.records_max)
-            .take_while(fits)
+            .take_while(|place| {
+                let fits = bytes < limits.bytes_max;
+                bytes += inputs[place.input()].row_bytes(place.row());
+                fits
+            })
             .count();
         let (group, behind) = rest.split_at(len);
         rest = behind;

@@ -10,9 +10,9 @@ pub(crate) fn cursor_time(cursor: &RecordCursor) -> i64 {
     i64::try_from(cursor.time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Drops rows that are too old for the page. Which of the rows of one moment come first is said by
-/// their ids, which are not read yet; so all of those stay, and all of the cursor's moment. Answers
-/// the place behind the rows of a full page: there may be older ones.
+/// Drops rows that are too old for the page. The ids decide which rows of one moment come first,
+/// and they are not read yet; so all of those stay, and all of the cursor's moment. Returns the
+/// place behind the rows of a full page: there may be older ones.
 pub(crate) fn keep_newest(
     found: &mut [FoundRows],
     after: Option<&RecordCursor>,

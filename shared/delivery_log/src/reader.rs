@@ -10,13 +10,13 @@ use posthaste_core::delivery_log::{LogRecord, MergeNote};
 use posthaste_ports::{EvictedAmount, ObjectStore};
 use posthaste_services::busy::run_off_worker;
 
-use crate::ask::RowQuery;
 use crate::bloom;
 use crate::error::{LogError, decode_guarded, set_damaged_apart};
 use crate::footer::{self, FileFooter};
 use crate::footer_cache::FooterCache;
 use crate::group::{FoundRows, LogRowGroup};
 use crate::log_file::LogFile;
+use crate::row_query::RowQuery;
 use crate::segments::{FileSegments, coalesce_ranges, range_pieces};
 use crate::summaries::SummaryStore;
 
@@ -63,7 +63,7 @@ impl<S: ObjectStore> LogReader<S> {
         self.footers.bytes()
     }
 
-    /// Forgets all footers, and says what they took.
+    /// Forgets all footers, and returns the memory that they took.
     pub fn forget_footers(&self) -> EvictedAmount {
         self.footers.clear()
     }

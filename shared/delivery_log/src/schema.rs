@@ -16,7 +16,7 @@ use posthaste_core::delivery_log::{COLUMNS, ColumnEncoding, ColumnType, LogColum
 
 use crate::error::broken_bytes;
 
-/// Chance that a bloom filter says yes to what is not there.
+/// Chance that a bloom filter says yes to a value that is not there.
 const BLOOM_FALSE_POSITIVES: f64 = 0.001;
 
 /// Bytes of a page before the next one is begun.
@@ -28,7 +28,7 @@ const PAGE_ROWS: usize = 2_000;
 /// Values between two looks at the size of a page.
 pub(crate) const WRITE_BATCH: usize = 256;
 
-/// A level of more saves next to nothing (measured: 3 against 1).
+/// A higher level saves next to nothing (measured: 3 against 1).
 const ZSTD_LEVEL: i32 = 1;
 
 /// The columns by which a file is sorted, and whether from the greatest down.
@@ -66,19 +66,18 @@ pub(crate) fn own_columns() -> Vec<StoredColumn> {
     COLUMNS.iter().map(StoredColumn::from).collect()
 }
 
-/// The type of a column of a file. `None` if it is of none that the log has.
+/// The type of a column of a file. `None` if the log has no such type.
 pub(crate) fn column_type(column: &ColumnDescriptor) -> Option<ColumnType> {
     if column.path().parts().len() != 1 || column.max_rep_level() != 0 || column.max_def_level() > 1
     {
         return None;
     }
-    let of_type = |column_type: &ColumnType| {
-        physical_type(*column_type) == column.physical_type()
-            && logical_type(*column_type).as_ref() == column.logical_type_ref()
-    };
     [ColumnType::Text, ColumnType::Int, ColumnType::Time]
         .into_iter()
-        .find(of_type)
+        .find(|column_type| {
+            physical_type(*column_type) == column.physical_type()
+                && logical_type(*column_type).as_ref() == column.logical_type_ref()
+        })
 }
 
 /// The schema of a file with these columns.
@@ -127,7 +126,7 @@ pub(crate) fn writer_properties(
     group_records: usize,
     notes: Vec<KeyValue>,
 ) -> Result<WriterPropertiesPtr, ParquetError> {
-    let base = WriterProperties::builder()
+    let mut properties = WriterProperties::builder()
         .set_created_by(concat!("posthaste ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
@@ -138,14 +137,12 @@ pub(crate) fn writer_properties(
         .set_sorting_columns(sorting_columns(columns))
         .set_key_value_metadata(Some(notes));
     let zstd = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
-    let with = |base, column: &StoredColumn| {
-        let base = with_column(base, column, group_records);
-        base.set_column_compression(
-            column_path(column),
-            column_compression(column.encoding, zstd),
-        )
-    };
-    Ok(Arc::new(columns.iter().fold(base, with).build()))
+    for column in columns {
+        let compression = column_compression(column.encoding, zstd);
+        properties = with_column(properties, column, group_records)
+            .set_column_compression(column_path(column), compression);
+    }
+    Ok(Arc::new(properties.build()))
 }
 
 /// Numbers of words, and differences of numbers, are small already: zstd takes 1 % off them, and a
@@ -210,7 +207,7 @@ pub(crate) fn stored_encoding(chunk: &ColumnChunkMetaData) -> ColumnEncoding {
     }
 }
 
-/// An error if a column of a file has the name of one of ours and another type.
+/// Returns an error if a column of a file has the name of one of ours and another type.
 pub(crate) fn check_types<'a>(
     columns: impl Iterator<Item = &'a ColumnDescriptor>,
 ) -> Result<(), ParquetError> {

@@ -13,8 +13,8 @@ use crate::error::broken_bytes;
 /// as that many bytes more of it.
 const GAP_MAX: u64 = 64 * 1024;
 
-/// Longest range that is read at once, in bytes. On AWS a longer answer than 32 MiB is refused, and
-/// a question holds several at a time.
+/// Longest range that is read at once, in bytes. AWS refuses a longer response than 32 MiB, and a
+/// query holds several at a time.
 pub(crate) const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Parts of a file, in order and apart. Bytes between them are an error.

@@ -1,4 +1,4 @@
-//! The summaries of the log in their store, and what a search needs not read by what they say.
+//! The summaries of the log in their store, by which a search leaves hours out.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use posthaste_core::delivery_log::{LogDay, LogHour, SUMMARY_IN_LOG, is_webhook_i
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
 use posthaste_services::list_objects;
 
-use crate::ask::WantedId;
 use crate::log_file::LogFile;
+use crate::row_query::WantedId;
 use crate::summary::{
     DaySummary, ROW_BYTES, SummaryRow, files_digest, id_hash, row_for_hash, rows_for_bytes,
 };
 
-/// The store of summaries. Who reads the log as a folder must not find them in it.
+/// The store of summaries. Programs that read the log as a folder must not find them in it.
 #[derive(Debug, Clone)]
 pub struct SummaryStore<S> {
     store: S,
@@ -41,15 +41,17 @@ impl<S: ObjectStore> SummaryStore<S> {
         let listed: Vec<_> = list_objects(&self.store, self.prefix, None)
             .try_collect()
             .await?;
-        let day = |key: &str| LogDay::parse(key.strip_prefix(self.prefix)?);
         Ok(listed
             .into_iter()
-            .filter_map(|object| Some((day(&object.key)?, object.size)))
+            .filter_map(|object| {
+                let day = LogDay::parse(object.key.strip_prefix(self.prefix)?)?;
+                Some((day, object.size))
+            })
             .collect())
     }
 
-    /// Whether the filters of a day's hours were made of these files, hour by hour. What is missing
-    /// or damaged says no.
+    /// Whether the filters of a day's hours were made of these files, hour by hour. A summary that
+    /// is missing or damaged was made of none.
     pub async fn are_made_of(
         &self,
         day: LogDay,
@@ -63,7 +65,7 @@ impl<S: ObjectStore> SummaryStore<S> {
         }))
     }
 
-    /// The summary of a day, to be changed. One that is missing or damaged is begun anew.
+    /// The summary of a day, to be changed. One that is missing or damaged begins empty.
     pub async fn read(&self, day: LogDay) -> Result<DaySummary, PortError> {
         let found = match self.store.get(&self.key(day)).await {
             Err(error) if error.kind == ErrorKind::Damaged => None,
@@ -105,8 +107,9 @@ impl<S: ObjectStore> SummaryStore<S> {
     /// The sizes of all summaries: none where they cannot be listed.
     pub(crate) async fn read_sizes(&self) -> SummarySizes {
         let days = self.list_days().await.unwrap_or_default();
-        let rows = |(day, bytes)| Some((day, rows_for_bytes(bytes)?));
-        days.into_iter().filter_map(rows).collect()
+        days.into_iter()
+            .filter_map(|(day, bytes)| Some((day, rows_for_bytes(bytes)?)))
+            .collect()
     }
 
     /// The files of a day, without those of hours that cannot have the id. An hour whose filter was
@@ -123,21 +126,23 @@ impl<S: ObjectStore> SummaryStore<S> {
         };
         let hash = id_hash(id.text);
         let place = row_for_hash(hash, rows);
-        // A summary only saves reads: without it, all files of its day are read. If the store
-        // answers nothing, those reads say so.
+        // A summary only saves reads: without it, all files of its day are read. If the store does
+        // not answer, those reads fail too.
         let row = self.read_row(day, place).await.ok().flatten();
         let Some(row) = row.filter(|row| row.is_at(place, rows)) else {
             return files.to_vec();
         };
-        let is_kept = |files: &[LogFile]| {
-            let hour = files[0].hour;
-            row.may_have(hour, hash)
-                || row.hour_digest(hour) != files_digest(files)
-                || !id.is_summarized(hour)
-        };
-        let of_hours = files.chunk_by(|one, other| one.hour == other.hour);
-        let kept = of_hours.filter(|files| is_kept(files));
-        kept.flatten().cloned().collect()
+        files
+            .chunk_by(|one, other| one.hour == other.hour)
+            .filter(|files| {
+                let hour = files[0].hour;
+                row.may_have(hour, hash)
+                    || row.hour_digest(hour) != files_digest(*files)
+                    || !id.is_summarized(hour)
+            })
+            .flatten()
+            .cloned()
+            .collect()
     }
 }
 

@@ -64,7 +64,7 @@ const SALT: [u32; WORDS] = [
     0x5c6b_fb31,
 ];
 
-/// The files of an hour, as one number. 0 is that of no files.
+/// A digest of the files of an hour; 0 for no files.
 pub(crate) fn files_digest<'a>(files: impl IntoIterator<Item = &'a LogFile>) -> u64 {
     let mut names: Vec<_> = files
         .into_iter()
@@ -77,7 +77,7 @@ pub(crate) fn files_digest<'a>(files: impl IntoIterator<Item = &'a LogFile>) -> 
     XxHash64::oneshot(0, names.concat().as_bytes()).max(1)
 }
 
-/// An id, as filters have it.
+/// The hash by which filters know an id.
 pub(crate) fn id_hash(id: &str) -> u64 {
     XxHash64::oneshot(0, id.as_bytes())
 }
@@ -124,8 +124,10 @@ impl SummaryRow {
         let at = block_at(LogDay::hour_index(hour));
         let block = &self.0[at..at + BLOCK_BYTES];
         let (words, _) = block.as_chunks::<4>();
-        let has = |(word, bit): (&[u8; 4], u32)| u32::from_le_bytes(*word) & bit != 0;
-        words.iter().zip(block_bits(hash)).all(has)
+        words
+            .iter()
+            .zip(block_bits(hash))
+            .all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
     }
 }
 
@@ -148,11 +150,11 @@ impl DaySummary {
     /// Reads a summary. `None` if a part of it is damaged, or of another form.
     pub fn parse(day: LogDay, bytes: &Bytes) -> Option<Self> {
         let rows = rows_for_bytes(u64::try_from(bytes.len()).ok()?)?;
-        let is_valid = |row: usize| {
+        let is_whole = (0..rows).all(|row| {
             let bytes = bytes.slice(row * ROW_BYTES..(row + 1) * ROW_BYTES);
             SummaryRow::parse(bytes, day).is_some_and(|parsed| parsed.is_at(row, rows))
-        };
-        (0..rows).all(is_valid).then(|| Self {
+        });
+        is_whole.then(|| Self {
             day,
             table: bytes.to_vec(),
         })
@@ -198,7 +200,7 @@ impl DaySummary {
         self.table.len() / ROW_BYTES
     }
 
-    /// Doubles the rows. What had a row is in both of the rows that it becomes.
+    /// Doubles the rows. Each row becomes two with the same content.
     fn double_rows(&mut self) {
         let rows = self.table.chunks_exact(ROW_BYTES);
         self.table = rows.flat_map(|row| [row, row]).flatten().copied().collect();

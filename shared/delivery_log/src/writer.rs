@@ -16,7 +16,7 @@ use crate::error::{LogError, broken_bytes};
 use crate::footer::file_notes;
 use crate::schema::{StoredColumn, WRITE_BATCH, file_schema, own_columns, writer_properties};
 
-/// Rows whose texts are copied at once: with payloads of 1 KiB, what fits into a processor's cache.
+/// Rows whose texts are copied at once: with payloads of 1 KiB, they fit into a processor's cache.
 const ROWS_AT_ONCE: usize = 4 * WRITE_BATCH;
 
 /// The size of row groups.
@@ -163,7 +163,7 @@ impl<W: Write + Send> FileWriter<W> {
         self.writer.append_key_value_metadata(note);
     }
 
-    /// Ends the file, and gives its sink back with the number of its bytes.
+    /// Ends the file, and returns its sink with the number of its bytes.
     pub(crate) fn finish(self) -> Result<(W, u64), ParquetError> {
         let CountingSink { sink, bytes } = self.writer.into_inner()?;
         Ok((sink, bytes))

@@ -59,12 +59,12 @@ impl Body for SlicesBody {
 pub(crate) struct ReceivedBody {
     /// The body so far, if it came in one piece: most are small, and this one is not copied.
     first: Bytes,
-    /// All of it once there was a second piece.
+    /// The whole body so far, once there was a second piece.
     joined: BytesMut,
 }
 
 impl ReceivedBody {
-    /// Reads `body` and answers whether it was read to its end.
+    /// Reads `body` and returns whether it was read to its end.
     pub(crate) async fn read_from(&mut self, body: &mut Incoming) -> bool {
         while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
         {
@@ -80,7 +80,7 @@ impl ReceivedBody {
         true
     }
 
-    /// Adds the part of a piece that there is room for, and answers whether that was all of it.
+    /// Adds the part of a piece that there is room for, and returns whether that was all of it.
     pub(crate) fn push(&mut self, mut piece: Bytes) -> bool {
         let room = RESPONSE_BODY_BYTES_MAX - self.len();
         let fits = piece.len() <= room;

@@ -34,7 +34,7 @@ use crate::tls::{TlsContext, TlsSetupError};
 /// - A request goes only to an address that was validated together with every other address of its
 ///   host, at most `names_kept` ago; an idle connection is reused only while its address is among
 ///   those.
-/// - A request on a reused connection that ends before any byte of an answer is sent once more, on
+/// - A request on a reused connection that ends before any byte of a response is sent once more, on
 ///   a fresh one: the peer closed the idle connection at that moment. The endpoint may then see the
 ///   request twice.
 /// - Whether a request may still begin is asked when it has a new connection, after a slow look-up
@@ -42,17 +42,18 @@ use crate::tls::{TlsContext, TlsSetupError};
 /// - A request on a reused connection that times out without a byte says nothing about the
 ///   endpoint: a balancer may have forgotten the connection. The link's other connections that were
 ///   idle when the request began are closed with it.
-/// - An answer that has a status line is an answer: what hyper does not take of it is read again,
-///   as leniently as curl reads. So is what an endpoint answers before it has read the request.
-/// - Once its status is there, the rest of an answer may take [`ANSWER_REST_WAIT`], unless the
+/// - A response that has a status line counts: if hyper does not take the rest, it is read again,
+///   as leniently as curl reads. So is a response that an endpoint sends before it has read the
+///   request.
+/// - Once its status is there, the rest of a response may take [`ANSWER_REST_WAIT`], unless the
 ///   request needs its body.
-/// - A connection whose answer was odd, or was not read to its end, is closed.
+/// - A connection whose response was odd, or was not read to its end, is closed.
 /// - Each new connection to a host starts at the next of its addresses, so that all of them get
 ///   their share.
-/// - An endpoint that never stops sending ends with an error: interim answers, and the bytes of an
-///   answer, have a bound, also after the request has timed out.
-/// - Where all places of connections are taken, the ones that have been idle for longest are closed.
-///   A request that then finds none has [no resources left](SendFailure::Exhausted).
+/// - An endpoint that never stops sending ends with an error: interim responses, and the bytes of a
+///   response, have a bound, also after the request has timed out.
+/// - Where all places of connections are taken, the ones that have been idle for longest are
+///   closed. A request that then finds none has [no resources left](SendFailure::Exhausted).
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     pub(crate) clock: C,
@@ -114,7 +115,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             return self.response_at_deadline(&link, begun);
         };
         let Some(exchange) = begun else {
-            // An answer exists only after the exchange has begun.
+            // A response exists only after the exchange has begun.
             let fault = head.err().unwrap_or(SendFailure::Socket.into());
             return Err(fault.into());
         };
@@ -126,8 +127,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         Ok(response)
     }
 
-    /// The result of a request whose time has run out: what has come of its answer, if that has a
-    /// status.
+    /// The result of a request whose time has run out: the part of its response that has come, if
+    /// that has a status.
     fn response_at_deadline(
         &self,
         link: &Link,
@@ -148,8 +149,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         }
     }
 
-    /// The head of the answer; `None` once the deadline is there. A future of its own, so that
-    /// what it takes of memory is free again for what follows it.
+    /// The head of the response; `None` once the deadline is there. A future of its own, so that
+    /// its memory is free again for the next steps.
     async fn head_by_deadline(
         &self,
         link: &Link,
@@ -166,7 +167,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         }
     }
 
-    /// Sends the request and waits for the head of the answer. The exchange under way is in
+    /// Sends the request and waits for the head of the response. The exchange under way is in
     /// `begun`, also when this call is dropped.
     async fn send_for_head(
         &self,
@@ -192,9 +193,10 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             self.pool
                 .take_idle(link, &addresses, self.clock.monotonic())
         };
-        if let Some(kept) = kept {
+        if let Some((connection, taken)) = kept {
             let exchange = begun.insert(HttpExchange::begin_on_kept(
-                kept,
+                connection,
+                taken,
                 rendered_request(request)?,
             ));
             match wait_for_head(
@@ -251,24 +253,24 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     }
 }
 
-/// The ends of the time of an answer.
+/// The deadlines of a response.
 struct ResponseDeadlines<'a, P, D> {
-    /// That of what is not needed of it.
+    /// The deadline of the part that is not needed.
     patience: Pin<&'a mut P>,
     deadline: Pin<&'a mut D>,
 }
 
-/// Why there is no answer, and the request that is still under way.
+/// The reason why there is no response, and the request that is still under way.
 struct MissingResponse {
     fault: SendFault,
-    /// The moment at which the kept connection was taken that said nothing.
+    /// The moment at which the kept connection was taken that stayed silent.
     silent_since: Option<IdleOrder>,
     begun: Option<HttpExchange>,
 }
 
 impl MissingResponse {
-    /// The time has run out: a request that was begun goes on, and one without a connection is not
-    /// sent any more.
+    /// The result when the time has run out: a request that was begun continues, and one without a
+    /// connection is not sent any more.
     fn timed_out(begun: Option<HttpExchange>) -> Self {
         let silent_since = begun
             .as_ref()
@@ -322,12 +324,12 @@ fn rendered_request(request: &WebhookRequest) -> Result<http::Request<SlicesBody
     })
 }
 
-/// The part of an answer that is needed.
+/// The part of a response that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponseNeed {
-    /// Its status. The rest is read as far as it comes soon.
+    /// The status. The rest is read as far as it comes soon.
     Status,
-    /// Its body, where the status is a success.
+    /// The body, if the status is a success.
     Body,
 }
 
@@ -340,7 +342,7 @@ impl ResponseNeed {
         }
     }
 
-    /// What is needed of an answer of this status: a failure needs no body.
+    /// Reduces the need once the status is known: a failure needs no body.
     fn after_status(self, status: StatusCode) -> Self {
         if (200..=204).contains(&status.as_u16()) {
             self
@@ -350,7 +352,7 @@ impl ResponseNeed {
     }
 }
 
-/// The time that the rest of an answer may take, from the moment at which it is first waited for.
+/// The time that the rest of a response may take, from the moment at which it is first waited for.
 async fn patience_timer(clock: &impl Clock) {
     clock.sleep(ANSWER_REST_WAIT).await;
 }
@@ -377,7 +379,7 @@ async fn wait_for_head(
         })
 }
 
-/// The failure of a request on a connection that was there.
+/// The failure of a request on an open connection.
 fn fault_after_sending(error: &hyper::Error) -> SendFault {
     match fault_from_error(error) {
         SendFault {
@@ -391,7 +393,7 @@ fn fault_after_sending(error: &hyper::Error) -> SendFault {
     }
 }
 
-/// Reads the rest of an answer until it is not worth waiting for any more, at `deadline` at the
+/// Reads the rest of a response until it is not worth waiting for any more, at `deadline` at the
 /// latest. Returns the connection too, if another request may use it.
 async fn finish_response(
     exchange: HttpExchange,
@@ -421,7 +423,7 @@ async fn finish_response(
     }
 }
 
-/// The end of the time that the rest of an answer may take.
+/// The end of the time that the rest of a response may take.
 async fn end_of_wait(
     needs: ResponseNeed,
     patience: impl Future<Output = ()>,
@@ -435,7 +437,7 @@ async fn end_of_wait(
     }
 }
 
-/// The answer that hyper does not take. `None` if what came has no status.
+/// Reads the response that hyper does not take. `None` if the bytes have no status.
 async fn read_odd_response(
     exchange: HttpExchange,
     needs: ResponseNeed,
@@ -459,14 +461,14 @@ async fn read_odd_response(
     answer.into_response()
 }
 
-/// The same as far as it has come.
+/// The odd response as far as it has come.
 fn odd_response_by_now(exchange: HttpExchange) -> Option<WebhookResponse> {
     let mut answer = exchange.connection.odd_response()?;
     answer.read_head().now_or_never();
     answer.into_response()
 }
 
-/// Reads the body of an answer until `end_of_wait`, and answers whether it came to its own end.
+/// Reads the body of a response until `end_of_wait`, and returns whether it came to its own end.
 async fn read_response(
     connection: &mut HttpConnection,
     response: Response<Incoming>,

@@ -1,5 +1,5 @@
-//! Content codings of answers. None is asked for, but some servers and balancers compress whatever
-//! they send.
+//! Content codings of responses. None is asked for, but some servers and balancers compress
+//! whatever they send.
 
 use std::io::Read;
 
@@ -16,9 +16,12 @@ type DecodedBody = (Vec<u8>, bool);
 /// any. A body that cannot be decoded stays as it is, with its coding.
 pub(crate) fn decode_response(mut response: WebhookResponse) -> WebhookResponse {
     let mut codings = response.headers.get_all(CONTENT_ENCODING).iter();
-    let (Some(coding), None) = (codings.next(), codings.next()) else {
+    let Some(coding) = codings.next() else {
         return response;
     };
+    if codings.next().is_some() {
+        return response;
+    }
     let Some((body, is_whole)) = decode_body(coding.as_bytes().trim_ascii(), &response.body) else {
         return response;
     };
@@ -30,12 +33,11 @@ pub(crate) fn decode_response(mut response: WebhookResponse) -> WebhookResponse 
 }
 
 fn decode_body(coding: &[u8], body: &Bytes) -> Option<DecodedBody> {
-    let is = |name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
     if body.is_empty() {
         None
-    } else if is("gzip") || is("x-gzip") {
+    } else if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") {
         read_decoded(MultiGzDecoder::new(&**body))
-    } else if is("deflate") {
+    } else if coding.eq_ignore_ascii_case(b"deflate") {
         // Some servers leave out the frame of zlib (RFC 9110, section 8.4.1.2).
         read_decoded(ZlibDecoder::new(&**body))
             .or_else(|| read_decoded(DeflateDecoder::new(&**body)))
@@ -44,7 +46,7 @@ fn decode_body(coding: &[u8], body: &Bytes) -> Option<DecodedBody> {
     }
 }
 
-/// What can be read. `None` if that is nothing.
+/// The bytes that can be decoded. `None` without any.
 fn read_decoded(mut decoder: impl Read) -> Option<DecodedBody> {
     let mut text = Vec::new();
     let mut piece = [0; 4096];

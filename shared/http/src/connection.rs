@@ -1,7 +1,7 @@
 //! An HTTP/1 connection, pinned to a validated address.
 //!
-//! The task that waits for an answer drives the connection itself. A separate task per connection,
-//! hyper's usual way, costs two wake-ups per request, and leaves a moment after each answer in
+//! The task that waits for a response drives the connection itself. A separate task per connection,
+//! hyper's usual way, costs two wake-ups per request, and leaves a moment after each response in
 //! which it is unknown whether the connection can be used again. HTTP/1 has one request at a time,
 //! so nothing is lost; an idle connection is checked when it is taken out of the pool, and every
 //! few seconds in it.
@@ -18,7 +18,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::body::SlicesBody;
-use crate::odd::OddResponse;
+use crate::odd_response::OddResponse;
 use crate::settings::RESPONSE_HEAD_BYTES_MAX;
 use crate::wire::{ListeningWire, WireMeter, WireStream};
 
@@ -53,17 +53,17 @@ impl HttpConnection {
         }))
     }
 
-    /// True if any byte of an answer to the last request came.
+    /// True if any byte of a response to the last request came.
     pub(crate) fn was_heard(&self) -> bool {
         self.meter.was_heard()
     }
 
-    /// True if the status of an answer to the last request came.
+    /// True if the status of a response to the last request came.
     pub(crate) fn has_status(&self) -> bool {
         self.meter.has_status()
     }
 
-    /// The answer as it can be read without hyper, if the endpoint has kept within its bounds.
+    /// The response as it can be read without hyper, if the endpoint has kept within its bounds.
     pub(crate) fn odd_response(self) -> Option<OddResponse> {
         let is_within = !self.meter.is_beyond_bounds();
         is_within.then(|| OddResponse::from_wire(self.driver.into_parts().io.into_inner()))
@@ -99,17 +99,17 @@ impl HttpConnection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct IdleOrder(pub(crate) u64);
 
-/// Why the head of an answer was not understood.
+/// The reason why the head of a response was not understood.
 #[derive(Debug)]
 pub(crate) enum HeadError {
-    /// The connection broke, or hyper does not take what came.
+    /// The connection broke, or hyper does not take the bytes.
     Broken(hyper::Error),
     /// The status came, and the rest of the head took too long.
     Slow,
 }
 
-/// A request on its connection, apart from the waiting for its answer: so it can go on when that
-/// ends.
+/// A request on its connection, apart from the waiting for its response: so it can continue when
+/// that ends.
 pub(crate) struct HttpExchange {
     pub(crate) connection: Box<HttpConnection>,
     /// The moment at which the connection was taken out of the pool, if it was.
@@ -134,7 +134,8 @@ impl HttpExchange {
 
     /// Begins to send a request on a connection that was taken out of the pool.
     pub(crate) fn begin_on_kept(
-        (connection, taken): (Box<HttpConnection>, IdleOrder),
+        connection: Box<HttpConnection>,
+        taken: IdleOrder,
         request: Request<SlicesBody>,
     ) -> Self {
         Self {
@@ -143,8 +144,8 @@ impl HttpExchange {
         }
     }
 
-    /// Sends the request and waits for the head of its answer, once. Once the status is there, the
-    /// rest of the head may take as long as `patience`, if that is given.
+    /// Sends the request and waits for the head of its response, once. Once the status is there,
+    /// the rest of the head may take as long as `patience`, if that is given.
     pub(crate) async fn wait_for_head<P: Future<Output = ()>>(
         &mut self,
         mut patience: Option<Pin<&mut P>>,
@@ -153,7 +154,7 @@ impl HttpExchange {
             connection, answer, ..
         } = self;
         let head = poll_fn(|cx| {
-            // The connection first: what it reads makes the answer ready in the same turn.
+            // The connection first: what it reads makes the response ready in the same turn.
             connection.poll_driver(cx);
             if let Poll::Ready(head) = answer.as_mut().poll(cx) {
                 return Poll::Ready(head.map_err(HeadError::Broken));

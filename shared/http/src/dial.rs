@@ -21,9 +21,8 @@ use tokio_rustls::client::TlsStream;
 
 use crate::connection::HttpConnection;
 use crate::failure::{SendFault, fault_from_error, is_exhausted};
-use crate::places::SocketPlace;
 use crate::pool::ConnectionPool;
-use crate::wire::{MeteredSocket, WireMeter, WireStream};
+use crate::wire::{MeteredSocket, PlacedSocket, WireMeter, WireStream};
 
 /// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's
 /// default).
@@ -63,61 +62,64 @@ pub(crate) async fn open_connection<C: Clock>(
     link: &Link,
     addresses: &[IpAddr],
 ) -> Result<Box<HttpConnection>, SendFault> {
-    let open = |address, stream| open_http(tls, link, stream, address);
-    connect_and(pool, clock, (link, addresses), open).await
+    connect_and(pool, clock, link, addresses, |address, socket| {
+        open_http(tls, link, socket, address)
+    })
+    .await
 }
 
-/// Connects as [`open_connection`] does, and does `open_http` with the connected socket. Where that fails, the next
-/// address is tried.
+/// Connects as [`open_connection`] does, and does `open` with the connected socket. Where that
+/// fails, the next address is tried.
 pub(crate) async fn connect_and<C: Clock, T, F: Future<Output = Result<T, SendFault>>>(
     pool: &ConnectionPool,
     clock: &C,
-    (link, addresses): (&Link, &[IpAddr]),
-    open: impl Fn(IpAddr, (TcpStream, SocketPlace)) -> F,
+    link: &Link,
+    addresses: &[IpAddr],
+    open: impl Fn(IpAddr, PlacedSocket) -> F,
 ) -> Result<T, SendFault> {
     let mut race = ConnectRace::new(clock, addresses, |address| {
         connect_socket(pool, address, link.port)
     });
     let mut fault = SendFault::from(SendFailure::Socket);
-    while let Some((address, stream)) = race.next_connected().await {
-        match open(address, stream).await {
+    while let Some((address, socket)) = race.next_connected().await {
+        match open(address, socket).await {
             Ok(opened) => return Ok(opened),
-            // A handshake that failed says more than an address that did not answer.
+            // A failed handshake is more telling than an address that did not respond.
             Err(other) if other.failure.is_tls() || !fault.failure.is_tls() => fault = other,
             Err(_) => {}
         }
     }
     Err(match fault.failure {
-        // An endpoint is not to be blamed for what this machine has run out of.
+        // An endpoint must not be blamed for an exhausted resource of this machine.
         SendFailure::Socket if race.is_exhausted => SendFailure::Exhausted.into(),
         SendFailure::Socket if race.is_refused => SendFailure::Refused.into(),
         _ => fault,
     })
 }
 
-/// A connected socket and its place. Having no place is having no descriptor.
+/// Connects a socket. Having no place is having no descriptor.
 async fn connect_socket(
     pool: &ConnectionPool,
     address: IpAddr,
     port: u16,
-) -> io::Result<(TcpStream, SocketPlace)> {
+) -> io::Result<PlacedSocket> {
     let place = pool
         .take_place()
         .ok_or_else(|| io::Error::from(Errno::MFILE))?;
     let stream = TcpStream::connect((address, port)).await?;
-    // A request is one write; waiting for more of it would only delay the answer.
+    // A request is one write; waiting for more of it would only delay the response.
     stream.set_nodelay(true)?;
-    Ok((stream, place))
+    Ok(PlacedSocket { stream, place })
 }
 
 async fn open_http(
     tls: &TlsConnector,
     link: &Link,
-    stream: (TcpStream, SocketPlace),
+    socket: PlacedSocket,
     address: IpAddr,
 ) -> Result<Box<HttpConnection>, SendFault> {
     let meter = WireMeter::new();
-    let stream = MeteredSocket::new(stream, Arc::clone(&meter));
+    let stream = MeteredSocket::new(socket, Arc::clone(&meter));
     let wire = if link.is_tls {
         WireStream::Right(Box::new(shake_hands(tls, link, stream, address).await?))
     } else {
@@ -143,7 +145,7 @@ pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// A connection that ends in the handshake without a word, as it does at a balancer that has no
+/// A connection that ends in the handshake without an alert, as it does at a balancer that has no
 /// certificate.
 fn handshake_fault(fault: SendFault) -> SendFault {
     match fault {

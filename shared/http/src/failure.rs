@@ -55,7 +55,7 @@ impl From<SendFault> for EndpointFault {
 }
 
 /// The fault of TLS where a certificate or the handshake is at fault, and `Socket` for everything
-/// else that ends a connection: reset, closed, and answers that are not HTTP.
+/// else that ends a connection: reset, closed, and responses that are not HTTP.
 pub(crate) fn fault_from_error(error: &(dyn Error + 'static)) -> SendFault {
     let mut causes =
         std::iter::successors(Some(error), |error| error_source(*error)).take(SOURCES_MAX);

@@ -1,12 +1,12 @@
-//! The framing of an answer: where its body ends (RFC 9112, section 6.3).
+//! The framing of a response, which decides the end of its body (RFC 9112, section 6.3).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 
-/// Where a body ends.
+/// The end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
-    /// There is none.
+    /// There is no body.
     Empty,
     /// After so many bytes.
     Length(u64),
@@ -14,7 +14,7 @@ pub(crate) enum BodyFraming {
     Chunked,
     /// With the connection.
     ToTheEnd,
-    /// The headers contradict themselves: what is there is read, and it is not known to be all.
+    /// The headers contradict themselves: the bytes that are there are read, and may not be all.
     Unknown,
 }
 
@@ -47,9 +47,9 @@ impl BodyFraming {
     }
 }
 
-/// Whether an answer's end is written in the one way that everything between us and its sender
-/// reads alike. If not, its connection is used for no other request: what one takes for the end of
-/// an answer may be its middle to another (request smuggling).
+/// Whether a response's end is written in the one way that every program between us and its sender
+/// reads alike. If not, its connection is used for no other request: the end of a response for one
+/// program may be its middle for another (request smuggling).
 pub(crate) fn is_plain(status: StatusCode, headers: &HeaderMap) -> bool {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();

@@ -1,26 +1,26 @@
-//! Heads of answers on their way in. Interim answers (`1xx`), of which an endpoint may send any
-//! number (RFC 9110, section 15.2), are counted, since hyper skips them without a bound. What has
-//! been read is kept until hyper has understood it: if it does not, [`crate::odd`] reads it again.
+//! Heads of incoming responses. Interim responses (`1xx`), of which an endpoint may send any number
+//! (RFC 9110, section 15.2), are counted, since hyper skips them without a bound. The bytes are
+//! kept until hyper has understood them: if it does not, [`crate::odd_response`] reads them again.
 
 use http::StatusCode;
 use memchr::memchr;
 
 use crate::settings::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX};
 
-/// Bytes that a connection keeps for the heads of later answers. Most heads are shorter.
+/// Bytes that a connection keeps for the heads of later responses. Most heads are shorter.
 const KEPT_CAPACITY: usize = 2048;
 
 /// The digits of a status (RFC 9112, section 4).
 const STATUS_DIGITS: usize = 3;
 
-/// The heads of the answers to one request, as far as they were read.
+/// The heads of the responses to one request, as far as they were read.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseHeads {
     /// All bytes since the request began.
     bytes: Vec<u8>,
     /// The beginning of the line that has no end yet.
     line_at: usize,
-    /// The beginning of the answer itself.
+    /// The beginning of the response itself.
     answer_at: Option<usize>,
     place: HeadPosition,
     interim_answers: usize,
@@ -30,19 +30,19 @@ pub(crate) struct ResponseHeads {
 /// The place of the next line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum HeadPosition {
-    /// It is a status line, or an empty one before that.
+    /// In a status line, or in an empty line before it.
     #[default]
     StatusLine,
-    /// It is the rest of an interim answer.
+    /// In the rest of an interim response.
     Interim,
-    /// It is a header of the answer itself, or the end of its head.
+    /// In a header of the response itself, or at the end of its head.
     Headers,
-    /// It is of the body, or of no HTTP at all.
+    /// In the body, or in bytes that are not HTTP at all.
     Body,
 }
 
 impl ResponseHeads {
-    /// Begins with the answers to another request.
+    /// Begins to read the responses to another request.
     pub(crate) fn begin_request(&mut self) {
         self.forget_read();
         *self = Self {
@@ -51,7 +51,7 @@ impl ResponseHeads {
         };
     }
 
-    /// Forgets what was read, once it was understood.
+    /// Forgets the bytes that were read, once they were understood.
     pub(crate) fn forget_read(&mut self) {
         if !self.bytes.is_empty() {
             self.bytes.clear();
@@ -59,7 +59,7 @@ impl ResponseHeads {
         }
     }
 
-    /// Takes the next piece. False if the interim answers are beyond their bounds.
+    /// Takes the next piece. False if the interim responses are beyond their bounds.
     pub(crate) fn add_piece(&mut self, piece: &[u8]) -> bool {
         let mut from = self.bytes.len();
         self.bytes.extend_from_slice(piece);
@@ -73,18 +73,19 @@ impl ResponseHeads {
         self.interim_answers <= INTERIM_ANSWERS_MAX && interim_bytes <= INTERIM_BYTES_MAX
     }
 
-    /// Whether the status of the answer itself has been read.
+    /// Whether the status of the response itself has been read.
     pub(crate) fn has_status(&self) -> bool {
         self.place == HeadPosition::Headers
     }
 
     /// Whether there was a line that ends without a carriage return, an empty one before the
-    /// status, or more than a head may have. Others may divide such an answer in another way.
+    /// status, or more than a head may have. Other programs may divide such a response in another
+    /// way.
     pub(crate) fn is_odd(&self) -> bool {
         self.is_odd
     }
 
-    /// All that was read.
+    /// The bytes that were read.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -120,8 +121,8 @@ impl ResponseHeads {
     }
 }
 
-/// The status of a status line, if it is one: `HTTP/`, a version or none, and three digits. That is
-/// what curl takes, and a little more.
+/// The status of a status line, if it is one: `HTTP/`, a version or none, and three digits. curl
+/// takes the same, except for a little.
 pub(crate) fn parse_status(line: &[u8]) -> Option<StatusCode> {
     let line = line.trim_ascii_start();
     let (name, rest) = line.split_at_checked(b"HTTP".len())?;
@@ -149,7 +150,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether another answer follows. `101` ends the exchange: the endpoint speaks another protocol
+/// Whether another response follows. `101` ends the exchange: the endpoint speaks another protocol
 /// from there on.
 pub(crate) fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
@@ -162,7 +163,8 @@ mod tests {
     const HINT: &str = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
     const OK: &str = "HTTP/1.1 200 OK\r\n";
 
-    /// The interim answers that are counted in `text` and the place after it, whatever its pieces.
+    /// Checks the number of interim responses in `text` and the place after it, for every way to
+    /// cut it into pieces.
     fn check(text: &str, interim_answers: usize, place: HeadPosition) {
         for piece in [1, 2, 7, text.len()] {
             let mut heads = ResponseHeads::default();

@@ -10,7 +10,7 @@ mod framing;
 mod heads;
 mod look;
 mod names;
-mod odd;
+mod odd_response;
 mod places;
 mod pool;
 mod request;

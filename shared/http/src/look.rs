@@ -14,8 +14,9 @@ use crate::dial::{addresses_in_turn, connect_and, shake_hands};
 use crate::failure::SendFault;
 use crate::names::NameLookup;
 use crate::tls::certificate_times;
+use crate::wire::PlacedSocket;
 
-/// The failure where name servers have not answered while there was time.
+/// The failure if the name servers did not answer in time.
 const NO_NAME_SERVER: SendFailure = SendFailure::Resolution {
     does_not_exist: false,
 };
@@ -68,14 +69,20 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     ) -> Result<(IpAddr, Option<CertificateTimes>), SendFault> {
         let tls = self.shared.tls.without_sessions();
         let tls = &tls;
-        let open = |address, (stream, _place)| async move {
-            if !link.is_tls {
-                return Ok((address, None));
-            }
-            let stream = shake_hands(tls, link, stream, address).await?;
-            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-            Ok((address, chain.first().and_then(certificate_times)))
-        };
-        connect_and(&self.pool, &self.clock, (link, addresses), open).await
+        connect_and(
+            &self.pool,
+            &self.clock,
+            link,
+            addresses,
+            |address, PlacedSocket { stream, .. }| async move {
+                if !link.is_tls {
+                    return Ok((address, None));
+                }
+                let stream = shake_hands(tls, link, stream, address).await?;
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                Ok((address, chain.first().and_then(certificate_times)))
+            },
+        )
+        .await
     }
 }

@@ -17,7 +17,8 @@ pub enum LookupError {
     /// An authority said that there is no such name.
     #[error("the name does not exist")]
     DoesNotExist,
-    /// The answer is not usable: no server was reached, or it failed, or the name has no addresses.
+    /// The look-up failed: no server was reached, or it gave an error, or the name has no
+    /// addresses.
     #[error("no answer from the resolver")]
     NoAnswer(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -10,7 +10,7 @@ pub(crate) struct SocketPlaces {
     taken: Arc<AtomicUsize>,
 }
 
-/// The place of one connection. Dropping it gives it back.
+/// The place of one connection. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct SocketPlace(Arc<AtomicUsize>);
 
@@ -22,9 +22,10 @@ impl SocketPlaces {
 
     /// A place, if there is one.
     pub(crate) fn take(&self) -> Option<SocketPlace> {
-        let one_more = |taken| (taken < self.max).then_some(taken + 1);
         self.taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                (taken < self.max).then_some(taken + 1)
+            })
             .ok()?;
         Some(SocketPlace(Arc::clone(&self.taken)))
     }

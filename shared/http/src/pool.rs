@@ -156,7 +156,7 @@ impl ConnectionPool {
         drop(closed);
     }
 
-    /// Closes every idle connection and answers how many there were.
+    /// Closes every idle connection and returns how many there were.
     pub(crate) fn trim(&self) -> usize {
         let (closed, links) = {
             let mut state = self.state.lock();
@@ -171,8 +171,8 @@ impl ConnectionPool {
         self.state.lock().total
     }
 
-    /// Closes what is too old, or was closed by the peer, and answers whether anything is left to
-    /// sweep.
+    /// Closes connections that are too old or were closed by the peer, and returns whether any are
+    /// left to sweep.
     fn sweep_idle(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         for idle in state.links.values_mut() {
@@ -217,10 +217,10 @@ impl PoolState {
             .collect();
         let index = count.min(places.len()) - 1;
         let last = *places.select_nth_unstable(index).1;
-        let is_old = |idle: &IdleConnection| idle.place <= last;
         let mut oldest = Vec::with_capacity(count);
         for idle in self.links.values_mut() {
-            oldest.extend(idle.drain(..idle.partition_point(is_old)));
+            let old = idle.partition_point(|idle| idle.place <= last);
+            oldest.extend(idle.drain(..old));
         }
         self.links.retain(|_, idle| !idle.is_empty());
         self.total -= oldest.len();

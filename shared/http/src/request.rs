@@ -30,8 +30,8 @@ fn request_target(url: &EndpointUrl) -> Result<Uri, http::Error> {
     Ok(Uri::from_parts(parts)?)
 }
 
-/// `host` first, as RFC 9110 asks for, then the caller's, then the coding that an answer may have and
-/// the length.
+/// `host` first, as RFC 9110 asks for, then the caller's, then the coding that a response may have
+/// and the length.
 fn request_headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http::Error> {
     let mut headers = HeaderMap::with_capacity(request.headers.len() + 3);
     let host = &request.url.url()[Position::BeforeHost..Position::AfterPort];
@@ -41,8 +41,8 @@ fn request_headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMa
             headers.append(name, value.clone());
         }
     }
-    // A person reads what endpoints answer, and a report in an answer is read too. Without this
-    // header a server may answer in any coding (RFC 9110, 12.5.3).
+    // People read the responses of endpoints, and posthaste reads reports in them. Without this
+    // header a server may use any coding (RFC 9110, 12.5.3).
     headers.insert(
         header::ACCEPT_ENCODING,
         HeaderValue::from_static("identity"),
@@ -70,7 +70,7 @@ fn is_connection_header(name: &HeaderName) -> bool {
     ) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-/// The methods for which an empty body is said (RFC 9110, 8.6).
+/// Whether a method announces an empty body too (RFC 9110, 8.6).
 fn expects_a_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }

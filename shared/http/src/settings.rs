@@ -30,25 +30,25 @@ pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// explicitly, because a set limit makes hyper allocate its table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
 
-/// Most headers of an odd answer that are read. The others do not matter: of an answer's headers,
-/// posthaste uses five.
+/// Most headers of an odd response that are read. The others do not matter: of a response's
+/// headers, posthaste uses five.
 pub(crate) const ODD_HEADERS_MAX: usize = 1000;
 
-/// Longest time that is spent on the rest of an answer whose status is there and decides, as long
+/// Longest time that is spent on the rest of a response whose status is there and decides, as long
 /// as the body itself is not asked for. A body that comes with its head is there at once, and one
 /// that does not end in this time holds up other requests for nothing.
 pub const ANSWER_REST_WAIT: Duration = Duration::from_secs(2);
 
-/// Most interim answers (`1xx`) to one request. An endpoint that says `102` every 20 s (RFC 2518,
+/// Most interim responses (`1xx`) to one request. An endpoint that says `102` every 20 s (RFC 2518,
 /// section 10.1) sends twelve until a late answer is given up, and one hint is enough for most.
 pub const INTERIM_ANSWERS_MAX: usize = 100;
 
-/// Most bytes of the interim answers to one request: as many as a head may have. Go's client
+/// Most bytes of the interim responses to one request: as many as a head may have. Go's client
 /// counts them to the head in the same way.
 pub const INTERIM_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX;
 
 /// Most bytes that are read from the network for one request, TLS included, from its beginning to
-/// the end of its late answer. The longest answer that is read whole has some 2 MiB: 64 KiB of
+/// the end of its late answer. The longest response that is read whole has some 2 MiB: 64 KiB of
 /// body in chunks and TLS records of a byte each.
 pub const ANSWER_WIRE_BYTES_MAX: u64 = 4 << 20;
 

@@ -86,7 +86,7 @@ impl TlsContext {
         TlsConnector::from(Arc::new(config))
     }
 
-    /// Forgets all sessions, and answers of how many hosts there were some.
+    /// Forgets all sessions, and returns the number of hosts that had some.
     pub(crate) fn forget_sessions(&self) -> usize {
         self.sessions.forget_all()
     }

@@ -20,7 +20,7 @@ use crate::settings::ANSWER_WIRE_BYTES_MAX;
 /// one that always has more to read would leave none to its neighbours.
 const READS_AT_ONCE_MAX: u64 = 16;
 
-/// What has been read of a connection, shared with the one who drives it.
+/// The counts of the bytes that were read from a connection, shared with the task that drives it.
 #[derive(Debug)]
 pub(crate) struct WireMeter {
     reads_left: AtomicU64,
@@ -49,7 +49,7 @@ impl WireMeter {
         })
     }
 
-    /// A new request begins.
+    /// Begins to count for a new request.
     pub(crate) fn begin_request(&self) {
         self.bytes_left
             .store(ANSWER_WIRE_BYTES_MAX, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl WireMeter {
         self.is_new_request.store(true, Ordering::Relaxed);
     }
 
-    /// The head of the answer was understood, so that it need not be kept.
+    /// Notes that the head of the response was understood, so that it need not be kept.
     pub(crate) fn end_head(&self) {
         self.is_head_awaited.store(false, Ordering::Relaxed);
     }
@@ -68,23 +68,23 @@ impl WireMeter {
         self.is_head_awaited.load(Ordering::Relaxed)
     }
 
-    /// A new turn of the connection's task begins.
+    /// Begins a new turn of the connection's task.
     pub(crate) fn begin_turn(&self) {
         self.reads_left.store(READS_AT_ONCE_MAX, Ordering::Relaxed);
     }
 
-    /// True if any byte of an answer to the last request came.
+    /// True if any byte of a response to the last request came.
     pub(crate) fn was_heard(&self) -> bool {
         self.was_heard.load(Ordering::Relaxed)
     }
 
-    /// True if the status of an answer to the last request came.
+    /// True if the status of a response to the last request came.
     pub(crate) fn has_status(&self) -> bool {
         self.has_status.load(Ordering::Relaxed)
     }
 
-    /// True if the connection may not be used again: something could not be sent, or what came was
-    /// odd.
+    /// True if the connection may not be used again: something could not be sent, or the response
+    /// was odd.
     pub(crate) fn is_spoiled(&self) -> bool {
         self.is_spoiled.load(Ordering::Relaxed)
     }
@@ -109,7 +109,7 @@ impl WireMeter {
     }
 
     /// Waits for the next turn where this one has read enough. That turn may read as much again,
-    /// whoever reads in it: a handshake does so before there is a driver.
+    /// also in a handshake, where there is no driver yet.
     fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
         let left = self.reads_left.load(Ordering::Relaxed);
         if left == 0 {
@@ -131,28 +131,35 @@ impl WireMeter {
     }
 }
 
+/// A connected socket and its place.
+pub(crate) struct PlacedSocket {
+    pub(crate) stream: TcpStream,
+    pub(crate) place: SocketPlace,
+}
+
 /// A socket whose bytes are counted, below TLS: a session that sends nothing but its own messages
 /// ends too.
 ///
-/// It takes what can no longer be sent without a word. An endpoint may answer before it has read a
-/// request, and close: the answer is still there to be read, and where there is none, reading ends.
+/// The socket silently discards bytes that can no longer be sent. An endpoint may respond before it
+/// has read a request, and close: the response can still be read, and if there is none, reading
+/// ends.
 pub(crate) struct MeteredSocket {
-    // Closed before its place is given back.
+    // Closed before its place is freed.
     stream: TcpStream,
     meter: Arc<WireMeter>,
     _place: SocketPlace,
 }
 
 impl MeteredSocket {
-    pub(crate) fn new((stream, place): (TcpStream, SocketPlace), meter: Arc<WireMeter>) -> Self {
+    pub(crate) fn new(socket: PlacedSocket, meter: Arc<WireMeter>) -> Self {
         Self {
-            stream,
+            stream: socket.stream,
             meter,
-            _place: place,
+            _place: socket.place,
         }
     }
 
-    /// The bytes to call written: all of them, once one could not be.
+    /// The number of bytes to report as written: all of them, once one could not be.
     fn bytes_written(&self, written: Option<usize>, all: usize) -> usize {
         written.unwrap_or_else(|| {
             self.meter.mark_spoiled();
@@ -179,11 +186,11 @@ impl AsyncRead for MeteredSocket {
 /// and connections move in and out of the pool.
 pub(crate) type WireStream = Either<MeteredSocket, Box<TlsStream<MeteredSocket>>>;
 
-/// A wire that notes what came of an answer, keeps its head until that was understood, and ends
+/// A wire that notes the progress of a response, keeps its head until that was understood, and ends
 /// when there are too many interim ones.
 ///
-/// Nothing is read before the first request is sent: hyper takes an answer that comes before it,
-/// such as the `503` of a balancer that is full, for a fault of the connection.
+/// Reading begins only after the first request was sent: hyper takes an earlier response, such as
+/// the `503` of a balancer that is full, for a fault of the connection.
 pub(crate) struct ListeningWire {
     wire: WireStream,
     meter: Arc<WireMeter>,
@@ -191,7 +198,7 @@ pub(crate) struct ListeningWire {
     writing: WriteState,
 }
 
-/// What has been written to a new connection.
+/// The progress of the first write to a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteState {
     NotBegun { is_read_awaited: bool },
@@ -214,13 +221,13 @@ impl ListeningWire {
         Arc::clone(&self.meter)
     }
 
-    /// Takes out what has come since the request began.
+    /// Takes out the bytes that have come since the request began.
     pub(crate) fn take_heads(&mut self) -> Vec<u8> {
         self.meter.end_head();
         std::mem::take(&mut self.heads).into_bytes()
     }
 
-    /// Notes a piece of an answer.
+    /// Notes a piece of a response.
     fn note_piece(&mut self, piece: &[u8]) -> Result<()> {
         self.meter.was_heard.store(true, Ordering::Relaxed);
         if self.meter.is_new_request.swap(false, Ordering::Relaxed) {
@@ -269,7 +276,7 @@ impl AsyncRead for ListeningWire {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.wire).poll_read(cx, buffer))?;
         let piece = &buffer.filled()[before..];
-        // Nothing is read at the end of the stream.
+        // A read of no bytes is the end of the stream.
         if piece.is_empty() {
             Poll::Ready(Ok(()))
         } else {
@@ -370,7 +377,10 @@ mod tests {
         peer.write_all(&[0; 100]).await.unwrap();
         stream.readable().await.unwrap();
         let place = crate::places::SocketPlaces::new(1).take().unwrap();
-        (MeteredSocket::new((stream, place), WireMeter::new()), peer)
+        (
+            MeteredSocket::new(PlacedSocket { stream, place }, WireMeter::new()),
+            peer,
+        )
     }
 
     /// The number of bytes that are read one by one, and how the reading ended.
@@ -394,7 +404,7 @@ mod tests {
         assert_eq!(read_all(&mut metered), (16, Poll::Pending));
     }
 
-    /// Neither way to write hands on that nothing can be sent any more.
+    /// Neither way to write reports that no bytes can be sent any more.
     #[tokio::test]
     async fn unsendable_bytes_are_accepted_and_spoil_the_connection() {
         for is_vectored in [false, true] {

@@ -1,9 +1,9 @@
 //! The embedded durable queues and state objects: one data folder, one engine (redb), one commit
 //! thread.
 //!
-//! Work that is answered `Ok` was fsynced. Everything else about a message (visible, in flight, how
+//! Work whose result is `Ok` was fsynced. Everything else about a message (visible, in flight, how
 //! often received) lives in memory and is rebuilt on open: a restart ends every visibility timeout
-//! and starts the receive counts again, while delays go on.
+//! and restarts the receive counts, while delays continue.
 
 mod bodies;
 mod check;
@@ -18,9 +18,9 @@ mod inbox;
 mod index;
 mod live;
 mod lock;
+mod open_files;
 mod opening;
 mod options;
-mod place;
 mod queue;
 mod queue_state;
 mod rebuild;
@@ -59,9 +59,9 @@ pub use gauges::WaitingCalls;
 use inbox::CommitInbox;
 use index::ArrivingMessage;
 use lock::FolderLock;
+pub use open_files::{OpenStoreFiles, PlacedFile};
 pub use opening::OpeningReport;
 pub use options::LocalOptions;
-pub use place::{OpenStoreFiles, PlacedFile};
 pub use queue::LocalQueue;
 use queue_state::QueueState;
 pub use rebuild::{RebuildError, rebuild_database};
@@ -101,30 +101,27 @@ impl<C: Clock> EmbeddedStore<C> {
         clock: C,
         entropy: impl Entropy,
     ) -> Result<Self, OpenError> {
-        let folder = |source| OpenError::Folder {
-            path: dir.to_owned(),
-            source,
-        };
         make_folder(dir)
             .and_then(|()| private::narrow_mode(dir))
-            .map_err(folder)?;
+            .map_err(|source| OpenError::for_folder(dir, source))?;
         let mut lock = FolderLock::take_folder(dir)?;
         let disk = FolderDisk::new(dir);
-        let engine = |source| OpenError::for_engine(dir, source);
-        if !disk.has_engine_file().map_err(folder)? {
-            StoreEngine::create_file(&disk, new_folder_id(&entropy)).map_err(engine)?;
+        let has_engine_file = disk.has_engine_file();
+        if !has_engine_file.map_err(|source| OpenError::for_folder(dir, source))? {
+            StoreEngine::create_file(&disk, new_folder_id(&entropy))
+                .map_err(|source| OpenError::for_engine(dir, source))?;
         }
         let place = lock.take_engine(dir)?;
         disk.keep_to(place.engine.identity());
-        let local =
-            Self::open_disk(Box::new(disk), lock, &options, clock, &entropy).map_err(engine)?;
+        let local = Self::open_disk(Box::new(disk), lock, &options, clock, &entropy)
+            .map_err(|source| OpenError::for_engine(dir, source))?;
         Ok(Self {
             place: Some(Arc::new(place)),
             ..local
         })
     }
 
-    /// The seam for tests: the same over any disk.
+    /// Opens a store over any disk: the seam for tests.
     fn open_disk(
         disk: Box<dyn EngineDisk>,
         lock: FolderLock,
@@ -138,24 +135,28 @@ impl<C: Clock> EmbeddedStore<C> {
         let now = clock.now();
         let mut opening = OpeningReport::default();
         let waiting_objects = WaitingObjects::default();
-        let visit = |sequence, found: Option<scan::VisitedMessage<'_>>, bytes| match found {
-            Some((header, body)) => {
-                opening.note_message((sequence, &header), now, options.deliveries_in_flight_max);
-                let arrived = ArrivingMessage {
-                    sequence,
-                    group: header.group,
-                    due: header.due,
-                    bytes,
-                    carried: record::carried_events(header.queue, body, header.sent_at),
-                };
-                let queue = &queues[usize::from(record::number_of(header.queue))];
-                queue.index.lock().insert(arrived, now);
-            }
-            None => damage::set_aside(&queues, sequence, now),
-        };
         let (live, last_object) = engine.read(|transaction| {
-            let visit_object = |key: &str| waiting_objects.add(key);
-            scan::visit_all(transaction, begin.first_sequence, visit, visit_object)
+            scan::visit_all(
+                transaction,
+                begin.first_sequence,
+                |sequence, found, bytes| {
+                    let Some((header, body)) = found else {
+                        damage::set_aside(&queues, sequence, now);
+                        return;
+                    };
+                    opening.note_message(sequence, &header, now, options.deliveries_in_flight_max);
+                    let arrived = ArrivingMessage {
+                        sequence,
+                        group: header.group,
+                        due: header.due,
+                        bytes,
+                        carried: record::carried_events(header.queue, body, header.sent_at),
+                    };
+                    let queue = &queues[usize::from(record::number_of(header.queue))];
+                    queue.index.lock().insert(arrived, now);
+                },
+                |key| waiting_objects.add(key),
+            )
         })?;
         opening.written_until = opening.written_until.max(last_object);
         let time = clock.clone();
@@ -205,7 +206,7 @@ impl<C: Clock> EmbeddedStore<C> {
         self.place.as_ref()
     }
 
-    /// What the data folder held when it was opened.
+    /// Returns the report on what the data folder held when it was opened.
     pub fn opening_report(&self) -> &OpeningReport {
         &self.opening
     }
@@ -224,8 +225,8 @@ impl<C: Clock> EmbeddedStore<C> {
             .map_err(|error| PortError::with_cause(DOING, error.kind(), error))
     }
 
-    /// The database as it is now: all that was answered before is in it. It does not hold up what
-    /// is written meanwhile. Blocks for a moment.
+    /// Takes a snapshot of the database as it is now: everything that was acknowledged before is in
+    /// it. It does not hold up what is written meanwhile. Blocks for a moment.
     ///
     /// # Errors
     ///
@@ -243,7 +244,7 @@ impl<C: Clock> EmbeddedStore<C> {
         self.handle.shared.counters.read()
     }
 
-    /// Writes waiting work, acknowledgements included, closes the engine and gives the folder back.
+    /// Writes waiting work, acknowledgements included, closes the engine and frees the folder.
     /// Later calls to the queues and the state store get errors of kind `Other`.
     pub async fn close(self) {
         self.handle.shared.inbox.close();
@@ -260,7 +261,7 @@ impl<C: Clock> EmbeddedStore<C> {
 
 impl<C: Clock> EvictableCache for EmbeddedStore<C> {
     /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay:
-    /// it bounds them but cannot give them back on demand.
+    /// it bounds them but cannot free them on demand.
     fn trim(&self) -> EvictedAmount {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies.lock().take_all();

@@ -53,8 +53,8 @@ struct SharedFiles {
     /// Bytes of the disk that no object takes.
     kept_free: u64,
     temporaries_ever: AtomicU64,
-    /// Held from looking at a condition until the change is durable: writers take turns to commit,
-    /// not to write. A folder is remembered only after the fact, so what is remembered is
+    /// Locked from the check of a condition until the change is durable: writers take turns to
+    /// commit, not to write. A folder is remembered only after the fact, so what is remembered is
     /// right even if a holder panicked.
     folders: Mutex<DurableFolders>,
 }
@@ -98,15 +98,14 @@ impl FileStore {
         &self.shared.root
     }
 
-    /// An error if the path of the folder names nothing, or another folder than at the last look,
-    /// of which it is told once: from then on the new one is the store's. Blocks.
+    /// Checks that the path of the folder still names the folder of the last look. Another folder
+    /// is an error once: from then on it is the folder of the store. Blocks.
     pub fn check_path(&self) -> Result<(), DisplacedPath> {
         self.shared.folders.lock().check_root()
     }
 
     /// Gives the files that are there now further names, so that they stay until the result is
-    /// dropped, whatever is done with them here. One at a time: another call takes the place of the
-    /// one before. Blocks.
+    /// dropped, whatever this store does with them. Only the result of the last call holds. Blocks.
     ///
     /// # Errors
     ///
@@ -233,26 +232,21 @@ impl SharedFiles {
             return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
         }
         let folder = path.parent().unwrap_or(&self.root);
-        let mut commit = |folders: &mut DurableFolders| {
-            folders.ensure_folder(folder)?;
-            temporary.move_to(path)?;
-            disk::sync_folder(folder)
-        };
-        let mut committed = commit(&mut folders);
+        let mut committed = move_into_folder(&mut temporary, path, folder, &mut folders);
         if committed
             .as_ref()
             .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
         {
             // A person who tidies up may have removed a folder that was remembered.
             folders.forget_all();
-            committed = commit(&mut folders);
+            committed = move_into_folder(&mut temporary, path, folder, &mut folders);
         }
         committed.map_err(|e| disk::port_error(doing, e))?;
         Ok(content_etag(bytes))
     }
 
-    /// An error if the disk has no room for an object of these bytes. Where that cannot be told,
-    /// the disk itself will refuse it.
+    /// Returns an error if the disk has no room for an object of these bytes. Where the room is
+    /// unknown, the disk itself will refuse the object.
     fn check_room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
         if self.kept_free == 0 {
             return Ok(());
@@ -305,6 +299,17 @@ impl SharedFiles {
 struct NoRoom {
     free: u64,
     kept_free: u64,
+}
+
+fn move_into_folder(
+    temporary: &mut TemporaryFile,
+    path: &Path,
+    folder: &Path,
+    folders: &mut DurableFolders,
+) -> std::io::Result<()> {
+    folders.ensure_folder(folder)?;
+    temporary.move_to(path)?;
+    disk::sync_folder(folder)
 }
 
 fn condition_holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {

@@ -17,7 +17,7 @@ pub(crate) struct FileIdentity {
 /// A path that does not name the file or folder that was opened there.
 #[derive(Debug, thiserror::Error)]
 pub enum DisplacedPath {
-    /// Nothing has the name.
+    /// No file or folder has the name.
     #[error("nothing has its name")]
     Missing,
     /// Another file or folder has the name: a copy, a new one, or the target of a link that was
@@ -46,7 +46,7 @@ impl FileIdentity {
         }
     }
 
-    /// An error if `found` is another file.
+    /// Returns an error if `found` is another file.
     pub(crate) fn expect_same(self, found: Self) -> Result<(), DisplacedPath> {
         if found == self {
             Ok(())
@@ -55,7 +55,7 @@ impl FileIdentity {
         }
     }
 
-    /// An error if a path does not name this file.
+    /// Returns an error if a path does not name this file.
     pub(crate) fn expect_at(self, path: &Path) -> Result<(), DisplacedPath> {
         self.expect_same(Self::at_path(path)?)
     }

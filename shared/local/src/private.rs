@@ -133,7 +133,7 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = match std::fs::read_dir(&folder) {
-            // Another user's, such as the `lost+found` of a device.
+            // A folder of another user, such as the `lost+found` of a device.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
             other => other?,
         };
@@ -154,7 +154,7 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode
+/// Narrows a file or folder, and returns whether it is narrow now: some file systems take a mode
 /// and do not keep it.
 fn is_narrowed(path: &Path) -> io::Result<bool> {
     let mode = mode_of(&std::fs::metadata(path)?);
@@ -167,7 +167,7 @@ fn is_narrowed(path: &Path) -> io::Result<bool> {
     Ok(is_set && mode_of(&std::fs::metadata(path)?) & OTHERS == 0)
 }
 
-/// Sets a mode where it is another, and answers whether it is as wanted now.
+/// Sets a mode if the file has another, and returns whether the file has the wanted mode now.
 fn set_mode(
     found: u32,
     wanted: u32,

@@ -14,7 +14,7 @@ pub struct LocalProbe<G> {
 }
 
 impl<G: Fn() -> (u64, u64) + Send + Sync> LocalProbe<G> {
-    /// A probe of the disks that hold these two folders, and of `gauges`, which answers the
+    /// A probe of the disks that hold these two folders, and of `gauges`, which returns the
     /// engine's version buckets and batch points.
     pub fn new(data: impl Into<PathBuf>, journal: impl Into<PathBuf>, gauges: G) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The embedded adapters keep the promises of their ports.
+//! Conformance of the embedded adapters to their ports.
 
 #![expect(clippy::unwrap_used, reason = "a harness that fails panics")]
 

@@ -143,10 +143,11 @@ impl LineQueue {
 
     /// Waits until so many lines are written.
     fn wait_until_written(&self, last: u64, timeout: Duration) -> bool {
-        let is_due = |waiting: &mut WaitingLines| waiting.written < last;
         let ended = self
             .written
-            .wait_timeout_while(self.lock_waiting(), timeout, is_due);
+            .wait_timeout_while(self.lock_waiting(), timeout, |waiting| {
+                waiting.written < last
+            });
         let ended = ended.unwrap_or_else(PoisonError::into_inner).1;
         !ended.timed_out()
     }
@@ -315,7 +316,8 @@ mod tests {
         assert_eq!(read.try_iter().collect::<Vec<_>>(), [b"again\n"]);
     }
 
-    /// It takes a line now and then, and others wait: the next error waits for none of them.
+    /// A sink that takes a line now and then: other lines wait, and the next error waits for none
+    /// of them.
     #[test]
     fn slow_reader_holds_up_one_error_and_not_the_next() {
         let (log, allow, read) = stuck();
@@ -343,7 +345,7 @@ mod tests {
         assert!(log.flush(PATIENCE));
     }
 
-    /// It takes each line, five a second: nearly no error waits for it.
+    /// A sink that takes each line, five a second: nearly no error waits for it.
     #[test]
     fn reader_that_is_always_slow_holds_up_ever_fewer_errors() {
         let mut waits = ErrorWaits::default();

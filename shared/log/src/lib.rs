@@ -27,9 +27,8 @@ pub const RESERVED: [&str; 5] = ["timestamp", "level", TEXT, "target", "span"];
 /// The member for the text of a line, which `tracing` treats as a field.
 const TEXT: &str = "message";
 
-/// The format of a line. Characters that nobody sees, or that steer a terminal, are escaped.
-/// [`JsonFields`] must keep the fields of spans; those of the innermost are
-/// the member `span`.
+/// The format of a line. Characters that are invisible, or that steer a terminal, are escaped.
+/// [`JsonFields`] must keep the fields of spans; those of the innermost are the member `span`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonLines;
 

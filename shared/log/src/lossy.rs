@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-/// Metric: lines that are lost because their stream is closed, its disk is full, or nobody reads it.
+/// Metric: lines that are lost because their stream is closed, its disk is full, or it has no
+/// reader.
 const FAIL_COUNT: &str = "LogWriteFailCount";
 
 pub(crate) fn count_lost_line() {

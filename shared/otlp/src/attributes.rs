@@ -4,13 +4,13 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
 use posthaste_core::trace::SpanValue;
 
-/// A text by its name.
+/// An attribute with a text as its value.
 pub(crate) fn text_attribute(name: &str, text: &str) -> KeyValue {
     key_value(name, Value::StringValue(text.to_owned()))
 }
 
-/// A value of a span by its name.
-pub(crate) fn span_attribute((name, value): (&str, SpanValue)) -> KeyValue {
+/// An attribute with a value of a span.
+pub(crate) fn span_attribute(name: &str, value: SpanValue) -> KeyValue {
     let value = match value {
         SpanValue::Text(text) => Value::StringValue(text),
         SpanValue::Number(number) => Value::IntValue(number),
@@ -26,7 +26,7 @@ fn key_value(name: &str, value: Value) -> KeyValue {
     }
 }
 
-/// The one who measured.
+/// The instrumentation scope of posthaste, as the origin of spans and metrics.
 pub(crate) fn instrumentation_scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "posthaste".to_owned(),

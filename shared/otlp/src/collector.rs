@@ -1,4 +1,4 @@
-//! The way to a collector, which the host brings.
+//! The connection to a collector, which the host program implements.
 
 use std::error::Error;
 
@@ -17,7 +17,7 @@ pub struct CollectorRequest {
     pub body: Bytes,
 }
 
-/// A collector's answer.
+/// A response of a collector.
 #[derive(Debug, Clone)]
 pub struct CollectorResponse {
     /// The status.
@@ -26,7 +26,7 @@ pub struct CollectorResponse {
     pub body: Bytes,
 }
 
-/// Why there was no answer.
+/// The reason why there was no response.
 pub type UnreachableError = Box<dyn Error + Send + Sync>;
 
 /// Sends requests to a collector, each bounded in time.

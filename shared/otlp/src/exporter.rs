@@ -1,4 +1,4 @@
-//! What is sent to the collector, and what its answers mean.
+//! The exporter: requests to the collector, and the meaning of its responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::attributes::text_attribute;
 use crate::collector::{Collector, CollectorRequest, CollectorResponse, UnreachableError};
 use crate::metric::{self, MetricPoint, Temporality};
 use crate::span;
-use crate::waiting::{SPANS_PER_REQUEST_MAX, SpanQueue};
+use crate::span_queue::{SPANS_PER_REQUEST_MAX, SpanQueue};
 
 /// Most points of one request. With their labels they take some hundred bytes each.
 const POINTS_PER_REQUEST_MAX: usize = 5_000;
@@ -35,7 +35,7 @@ pub struct OtlpExporter<C> {
     is_rejecting: AtomicBool,
 }
 
-/// What is sent.
+/// The signal of a request.
 #[derive(Debug, Clone, Copy)]
 enum OtlpSignal {
     Spans,
@@ -50,7 +50,7 @@ impl OtlpSignal {
         }
     }
 
-    /// Where it is sent, below the collector's URL.
+    /// The path of the signal, below the collector's URL.
     const fn path(self) -> &'static str {
         match self {
             Self::Spans => "v1/traces",
@@ -59,14 +59,14 @@ impl OtlpSignal {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 enum SendOutcome {
-    /// It was taken.
+    /// The collector took the request.
     Taken(Bytes),
-    /// It may be taken later.
+    /// The collector may take the request later.
     Later(String),
-    /// It will never be taken.
+    /// The collector will never take the request.
     Refused(String),
 }
 
@@ -78,10 +78,11 @@ impl<C: Collector> OtlpExporter<C> {
         service: &str,
         spans: Arc<SpanQueue>,
     ) -> Self {
-        let named = |name: &str| settings.resource.iter().any(|(known, _)| known == name);
         let version = env!("CARGO_PKG_VERSION");
         let own = [("service.name", service), ("service.version", version)];
-        let own = own.into_iter().filter(|(name, _)| !named(name));
+        let own = own
+            .into_iter()
+            .filter(|(name, _)| settings.resource.iter().all(|(known, _)| known != name));
         let given = settings
             .resource
             .iter()
@@ -103,8 +104,8 @@ impl<C: Collector> OtlpExporter<C> {
     }
 
     /// Sends the spans that wait, in so many requests at most. Ends with the first request that the
-    /// collector does not take for now: its spans wait for the next call. Answers whether it took
-    /// all. May be dropped at any time.
+    /// collector does not take for now: its spans wait for the next call. Returns whether the
+    /// collector took all requests. May be dropped at any time.
     pub async fn send_spans(&self, requests_max: usize) -> bool {
         let mut are_taken = true;
         for _ in 0..requests_max {
@@ -137,7 +138,7 @@ impl<C: Collector> OtlpExporter<C> {
         are_taken
     }
 
-    /// Sends each request of spans as soon as it is full, for ever. While the collector takes none,
+    /// Sends each request of spans as soon as it is full, forever. While the collector takes none,
     /// [`send_spans`](Self::send_spans) alone tries again, however many wait. May be dropped at any
     /// time.
     pub async fn send_full_requests(&self) {
@@ -151,7 +152,7 @@ impl<C: Collector> OtlpExporter<C> {
         }
     }
 
-    /// Sends metrics that were read now. Answers whether the collector took them.
+    /// Sends metrics that were read now, and returns whether the collector took them.
     pub async fn send_metrics(
         &self,
         points: &[MetricPoint],
@@ -235,7 +236,7 @@ fn signal_url(endpoint: &Url, path: &str) -> Url {
     url
 }
 
-/// Which answers mean that the same request may be taken later.
+/// The outcome that a response means.
 /// <https://opentelemetry.io/docs/specs/otlp/#otlphttp-response>
 fn outcome_of_response(answer: Result<CollectorResponse, UnreachableError>) -> SendOutcome {
     match answer {

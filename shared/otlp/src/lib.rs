@@ -6,9 +6,9 @@ mod collector;
 mod exporter;
 mod metric;
 mod span;
-mod waiting;
+mod span_queue;
 
 pub use collector::{Collector, CollectorRequest, CollectorResponse, UnreachableError};
 pub use exporter::OtlpExporter;
 pub use metric::{MetricDistribution, MetricPoint, PointValue, Temporality};
-pub use waiting::{SPANS_WAITING_MAX, SpanQueue};
+pub use span_queue::{SPANS_WAITING_MAX, SpanQueue};

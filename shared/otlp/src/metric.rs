@@ -20,9 +20,9 @@ use crate::span::unix_nanos;
 pub struct MetricPoint {
     /// The metric's name.
     pub name: &'static str,
-    /// Its meaning.
+    /// The meaning of the metric.
     pub help: &'static str,
-    /// Its unit, as UCUM writes it.
+    /// The unit, as UCUM writes it.
     pub unit: &'static str,
     /// The labels.
     pub labels: Vec<(String, String)>,
@@ -41,7 +41,7 @@ pub enum PointValue {
     Times(MetricDistribution),
 }
 
-/// How many values were within each bound.
+/// The number of values within each bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricDistribution {
     /// The upper bounds.
@@ -52,16 +52,16 @@ pub struct MetricDistribution {
     pub sum: f64,
 }
 
-/// The time that counts are of.
+/// The period over which values are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Temporality {
     /// From the start of the process on.
     Since(Timestamp),
-    /// From the last export on, which was then.
+    /// From the last export on, which was at this time.
     SinceLast(Timestamp),
 }
 
-/// The beginning and the end of the time that points are of.
+/// The beginning and the end of the period of points.
 #[derive(Clone, Copy)]
 struct PointPeriod {
     began: u64,
@@ -69,7 +69,7 @@ struct PointPeriod {
     temporality: AggregationTemporality,
 }
 
-/// A request with these points, which were read then.
+/// A request with these points, which were read at one time.
 pub(crate) fn export_request(
     resource: &Resource,
     points: Vec<MetricPoint>,
@@ -106,7 +106,7 @@ pub(crate) fn export_request(
     }
 }
 
-/// The metric of these points, which are all of one.
+/// The metric of these points, which all belong to one.
 fn build_metric(points: &[MetricPoint], period: PointPeriod) -> Option<Metric> {
     let first = points.first()?;
     let mut metric = Metric {

@@ -59,7 +59,11 @@ fn to_otlp_span(span: TraceSpan) -> SentSpan {
         kind: kind.into(),
         start_time_unix_nano: began,
         end_time_unix_nano: began.saturating_add(took),
-        attributes: span.values.into_iter().map(span_attribute).collect(),
+        attributes: span
+            .values
+            .into_iter()
+            .map(|(name, value)| span_attribute(name, value))
+            .collect(),
         links: span.link.map(to_otlp_link).into_iter().collect(),
         status,
         ..SentSpan::default()

@@ -1,16 +1,16 @@
-//! Panics that an adapter expects of a library on damaged bytes, and turns into errors. They are no
-//! faults of posthaste, and the log does not call them that.
+//! Panics that an adapter expects of a library on damaged bytes, and turns into errors. They are
+//! not faults of posthaste, and the log does not call them so.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// How many works of this thread, one inside of the other, catch their panics.
+    /// The number of nested scopes of this thread that catch their panics.
     static CATCHING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// One more work that catches, until it is dropped.
+/// A scope that catches panics, until it is dropped.
 struct CatchingScope;
 
 impl CatchingScope {
@@ -26,8 +26,8 @@ impl Drop for CatchingScope {
     }
 }
 
-/// Runs work on bytes that may be damaged, and returns what it panicked with. What the work shares
-/// with others must stay usable.
+/// Runs work on bytes that may be damaged, and returns what it panicked with. State that the work
+/// shares with others must stay usable.
 pub fn catch_expected_panic<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
     let _catching = CatchingScope::enter();
     catch_unwind(AssertUnwindSafe(work))

@@ -15,7 +15,7 @@ pub trait Clock: Clone + Send + Sync + 'static {
     fn monotonic(&self) -> Duration;
 
     /// Completes no earlier than `length` from now, by this clock. Dropping the future cancels it.
-    /// It may be polled beside work that is always ready: it is not held back by the runtime's
-    /// budget of a task, because every deadline is one of these.
+    /// Polled beside work that is always ready, the future is not held back by the runtime's budget
+    /// of a task, because every deadline is a sleep.
     fn sleep(&self, length: Duration) -> impl Future<Output = ()> + Send;
 }

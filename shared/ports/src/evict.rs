@@ -1,22 +1,22 @@
-//! Caches that give memory back.
+//! Caches that can free memory.
 
 use std::iter::Sum;
 
-/// Something that is kept only because it is likely to be wanted again.
+/// A cache of things that are kept only because they are likely to be used again.
 ///
 /// Both calls return soon and wait for nothing. An entry that is dropped is made again when it is
 /// needed. An entry that cannot be made again, or is in use at the moment, is kept.
 pub trait EvictableCache: Send + Sync {
-    /// Gives memory back.
+    /// Frees memory.
     fn trim(&self) -> EvictedAmount;
 
-    /// Forgets resolved names, and answers how many. A cache that has none forgets none.
+    /// Forgets resolved names, and returns how many. A cache without names returns 0.
     fn flush_dns(&self) -> usize {
         0
     }
 }
 
-/// The amount that was given back.
+/// The amount that was freed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvictedAmount {
     /// The number of things that were forgotten or closed.

@@ -1,5 +1,5 @@
-//! What `posthaste doctor` looks at and the other ports do not show: the machine or the account
-//! that an installation runs on, and its way to endpoints.
+//! Examination of what the other ports do not show, for `posthaste doctor`: the machine or the
+//! account that an installation runs on, and its connections to endpoints.
 
 use std::fmt;
 use std::future::Future;
@@ -14,11 +14,11 @@ pub type PendingLook<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A check that is under way.
 pub struct PendingCheck {
-    /// Its name, which says what it is where it does not end in time.
+    /// The name of the check, by which it is reported if it does not end in time.
     pub name: &'static str,
-    /// What it looks at.
+    /// The subject of the check.
     pub of: String,
-    /// The look. It ends with a result whatever it finds.
+    /// The look itself, which ends with a result whatever it finds.
     pub look: PendingLook<CheckView>,
 }
 
@@ -37,7 +37,7 @@ pub trait InstallationExaminer: fmt::Debug + Send + Sync {
     /// made at once.
     fn checks(&self) -> Vec<PendingCheck>;
 
-    /// The time that the clock shows now if nobody has set it back. `None` where nothing tells it.
+    /// The time that the clock shows at least, unless it was set back. `None` where it is unknown.
     fn clock_at_least(&self) -> Option<Timestamp>;
 
     /// Connects to a link as a delivery does: by the same name servers, rules on addresses and

@@ -8,7 +8,7 @@ use posthaste_core::pressure::ByteUsage;
 pub enum DatabaseResource {
     /// A disk of this machine.
     Disk(ByteUsage),
-    /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts
+    /// No disk of ours, but the queue bounds how many messages are in flight; the monitor counts
     /// them.
     InFlight,
 }

@@ -18,8 +18,8 @@ pub enum QueueName {
     /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are
     /// being posted.
     Deliveries,
-    /// The same, of deliveries to targets that answer slowly. Only on AWS: embedded there is one
-    /// queue of deliveries.
+    /// Work for `deliver` as well: deliveries to targets that answer slowly. Only on AWS: embedded
+    /// there is one queue of deliveries.
     SlowDeliveries,
     /// Work for `deadletter`.
     DeadLetters,
@@ -77,15 +77,15 @@ pub struct ReceiptHandle(pub Arc<str>);
 /// A message as it was received.
 #[derive(Debug, Clone)]
 pub struct ReceivedMessage {
-    /// The queue's id of it; the same on every receive.
+    /// The id that the queue gave the message; the same on every receive.
     pub id: MessageId,
-    /// The right to delete it; new on every receive.
+    /// The right to delete the message; new on every receive.
     pub receipt: ReceiptHandle,
     /// The body, byte for byte as it was sent.
     pub body: Bytes,
     /// The number of receives, this one included; 1 the first time.
     pub receive_count: u32,
-    /// The time at which it was sent.
+    /// The time at which the message was sent.
     pub sent_at: Timestamp,
 }
 
@@ -109,7 +109,7 @@ pub struct Successor {
     pub message: OutgoingMessage,
 }
 
-/// The answer of a function to a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
+/// The result of a function for a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BatchResponse {
     /// The messages for which nothing durable was done: they become visible again after their
@@ -136,8 +136,8 @@ impl QueueCounts {
     }
 }
 
-/// The events that wait in one group of the delivery queue. A message that is no delivery counts as
-/// one event, accepted when it was sent.
+/// The events that wait in one group of the delivery queue. A message that is not a delivery counts
+/// as one event, accepted when it was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupCount {
     /// Events of messages that are due and not being worked on.
@@ -160,18 +160,19 @@ pub type GroupCounts = Vec<(Arc<str>, GroupCount)>;
 pub trait QueueSender: Send + Sync {
     /// Sends 1..=10 messages whose bodies sum to at most 1 MiB.
     ///
-    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be
+    /// Returns one result per entry, in order. `Ok` means the message is durable: it will be
     /// received at least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or
-    /// oversized body, refused characters, group id too long) leaves the other entries
-    /// untouched; after an `Err` of another kind the message may or may not have been sent. The
-    /// outer `Err` means nothing is known of any entry, except for kind `Invalid` (no entry,
-    /// over 10 entries, sum over 1 MiB) and `Full`: then nothing was sent.
+    /// oversized body, refused characters, group id too long) leaves the other entries untouched;
+    /// after an `Err` of another kind the message may or may not have been sent. The outer `Err`
+    /// means nothing is known of any entry, except for kind `Invalid` (no entry, over 10 entries,
+    /// sum over 1 MiB) and `Full`: then nothing was sent.
     fn send_batch(
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> impl Future<Output = Result<Vec<Result<MessageId, PortError>>, PortError>> + Send;
 
-    /// Whether [`Self::send_whole`] and [`Self::withhold`] are there. SQS has nothing like them.
+    /// Whether the queue has [`Self::send_whole`] and [`Self::withhold`]. SQS has nothing like
+    /// them.
     fn sends_whole(&self) -> bool {
         false
     }
@@ -190,8 +191,8 @@ pub trait QueueSender: Send + Sync {
         )))
     }
 
-    /// Makes any number of messages durable, all or none of them, for which nobody waits yet: so
-    /// that more than one transaction holds becomes visible together, or not at all.
+    /// Makes any number of messages durable, all or none of them, before they can be received: so
+    /// messages that do not fit one transaction become visible together, or not at all.
     fn withhold(
         &self,
         entries: Vec<OutgoingMessage>,
@@ -206,18 +207,18 @@ pub trait QueueReceiver: Send + Sync {
     /// Waits for and takes visible messages; no message is given to two callers within its
     /// visibility timeout.
     ///
-    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before
-    /// those of a group with many. A message received more than the queue's `maxReceiveCount`
-    /// times is moved to the redrive queue instead, where there is one.
+    /// An empty result after `wait` is not an error. Messages of a group with few in flight come
+    /// before those of a group with many. A message received more than the queue's
+    /// `maxReceiveCount` times is moved to the redrive queue instead, where there is one.
     fn receive(
         &self,
         request: ReceiveRequest,
     ) -> impl Future<Output = Result<Vec<ReceivedMessage>, PortError>> + Send;
 
     /// Settles the message: it is not received again, unless the process dies before the queue has
-    /// noted it. On AWS this is left to the event source mapping, which deletes what the
-    /// invocation does not report as failed. A stale receipt is no error: another receiver has
-    /// the message now.
+    /// noted it. On AWS this is left to the event source mapping, which deletes what the invocation
+    /// does not report as failed. A stale receipt is not an error: another receiver has the message
+    /// now.
     fn acknowledge(
         &self,
         receipt: &ReceiptHandle,
@@ -272,8 +273,8 @@ pub trait QueueReceiver: Send + Sync {
         ready(Ok(None))
     }
 
-    /// The same for every group that has messages, each with its name, and without the time at
-    /// which it is next due.
+    /// Counts the events of every group that has messages, each with its name, and without the time
+    /// at which it is next due.
     fn waiting_by_group(
         &self,
     ) -> impl Future<Output = Result<Option<GroupCounts>, PortError>> + Send {

@@ -18,13 +18,13 @@ pub struct ETag(pub String);
 /// An object as it was read.
 #[derive(Debug, Clone)]
 pub struct StoredObject {
-    /// The bytes, whole.
+    /// All bytes of the object.
     pub bytes: Bytes,
     /// The version.
     pub etag: ETag,
 }
 
-/// The answer to a read that carried a known version.
+/// The result of a read that named a known version.
 #[derive(Debug, Clone)]
 pub enum RevalidatedObject {
     /// Still the version the caller knows.
@@ -90,7 +90,7 @@ pub trait ObjectStore: Send + Sync {
     /// `NotFound`, one that ends before the range does is `Damaged`, and an empty range is
     /// `Invalid`.
     ///
-    /// As it stands it reads the object whole. A store that can read less has a method of its own.
+    /// The default reads the whole object. A store that can read less has its own method.
     fn get_range(
         &self,
         key: &str,
@@ -99,9 +99,9 @@ pub trait ObjectStore: Send + Sync {
         async move { slice_of_object(self.get(key).await?, &range) }
     }
 
-    /// Writes an object and answers its new version. A condition that does not hold is an `Err` of
-    /// kind `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly
-    /// one wins.
+    /// Writes an object and returns its new version. A condition that does not hold is an `Err` of
+    /// kind `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly one
+    /// wins.
     fn put(
         &self,
         key: &str,
@@ -109,7 +109,7 @@ pub trait ObjectStore: Send + Sync {
         condition: PutCondition,
     ) -> impl Future<Output = Result<ETag, PortError>> + Send;
 
-    /// Deletes an object. A missing object is no error.
+    /// Deletes an object. A missing object is not an error.
     fn delete(&self, key: &str) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// Lists at most `max` (1..=1000) objects whose keys start with `prefix` and are greater than
@@ -130,7 +130,7 @@ pub trait ObjectStore: Send + Sync {
     }
 }
 
-/// A store that is lent.
+/// A borrowed store.
 #[deny(clippy::missing_trait_methods)]
 impl<S: ObjectStore> ObjectStore for &S {
     async fn get(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
@@ -176,7 +176,7 @@ impl<S: ObjectStore> ObjectStore for &S {
     }
 }
 
-/// A range of an object that was read whole, as [`ObjectStore::get_range`] answers it.
+/// A range of an object that was read whole, as [`ObjectStore::get_range`] returns it.
 pub fn slice_of_object(
     object: Option<StoredObject>,
     range: &Range<u64>,

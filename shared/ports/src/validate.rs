@@ -163,17 +163,21 @@ fn is_group_id(group: &str) -> bool {
 /// Whether every character is one of #x9 #xA #xD #x20-#xD7FF #xE000-#xFFFD #x10000-#x10FFFF.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 fn is_accepted_text(body: &[u8]) -> bool {
-    // UTF-8 has no surrogates, so what is left to refuse are control characters and U+FFFE, U+FFFF.
-    let is_refused_control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
-    // Without an early end in a chunk, many bytes are compared at once.
-    let has_refused_control = |chunk: &[u8]| {
-        chunk
-            .iter()
-            .fold(false, |has, b| has | is_refused_control(b))
-    };
+    // UTF-8 has no surrogates, so only control characters and U+FFFE, U+FFFF are left to refuse.
     std::str::from_utf8(body).is_ok()
         && !body.chunks(CHUNK_BYTES).any(has_refused_control)
         && fits_into_a_message(body)
+}
+
+fn has_refused_control(chunk: &[u8]) -> bool {
+    // Without an early end in a chunk, many bytes are compared at once.
+    chunk
+        .iter()
+        .fold(false, |has, byte| has | is_refused_control(*byte))
+}
+
+fn is_refused_control(byte: u8) -> bool {
+    byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
 #[cfg(test)]

@@ -23,10 +23,11 @@ pub struct WebhookRequest {
     pub body: Vec<Bytes>,
     /// Whether it goes out on a new connection, and not on one that was kept after another request.
     pub needs_new_connection: bool,
-    /// Whether the body of a successful answer is needed. If not, the status decides as soon as it
-    /// is there, and the rest of the answer is read only as far as it comes within two seconds.
+    /// Whether the body of a successful response is needed. If not, the status decides as soon as
+    /// it is there, and the rest of the response is read only as far as it comes within two
+    /// seconds.
     pub needs_body: bool,
-    /// One deadline over name resolution, connect, TLS, sending, and reading the answer.
+    /// One deadline over name resolution, connect, TLS, sending, and reading the response.
     pub timeout: Duration,
 }
 
@@ -43,12 +44,12 @@ pub struct WebhookResponse {
     pub body_is_whole: bool,
 }
 
-/// The rest of a request that had no answer in time. It goes on while this is waited for; dropping
-/// it closes the connection.
+/// The rest of a request that had no response in time. The request continues while this is awaited;
+/// dropping it closes the connection.
 pub struct LateAnswer(Pin<Box<dyn Future<Output = Result<WebhookResponse, SendFailure>> + Send>>);
 
 impl LateAnswer {
-    /// Wraps a future that brings the answer. It has no deadline of its own.
+    /// Wraps a future that returns the response and has no deadline of its own.
     pub fn new(
         answer: impl Future<Output = Result<WebhookResponse, SendFailure>> + Send + 'static,
     ) -> Self {
@@ -79,11 +80,11 @@ pub struct WebhookAnswer {
     pub failure_text: Option<Box<str>>,
     /// The time from the start of the attempt to its end.
     pub took: Duration,
-    /// The request itself, where it was sent and its time ran out before an answer came.
+    /// The request itself, if it was sent and its time ran out before a response came.
     pub late: Option<LateAnswer>,
 }
 
-/// The last look before a request begins: meanwhile what it was made by may have changed.
+/// The last check before a request begins: the settings that it was made by may have changed.
 pub trait LastLook: Sync {
     /// Whether the request may begin now.
     fn may_begin(&self) -> impl Future<Output = bool> + Send;
@@ -107,14 +108,14 @@ impl LastLook for AlwaysBegin {
 /// the deadline where the request needs it, and a broken one as far as it goes. So does one whose
 /// status line arrived and whose headers cannot be read.
 pub trait WebhookClient: Send + Sync {
-    /// Sends one request. Broken endpoints are an answer, not an error.
+    /// Sends one request. A broken endpoint is a result, not an error.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send {
         self.send_if(request, &AlwaysBegin)
     }
 
-    /// Sends one request if it may still begin. Whoever sends it asks after all that takes time
-    /// before its first byte, a connect above all, and before it goes out once more. If it may not,
-    /// the answer is [`SendFailure::Withdrawn`].
+    /// Sends one request if it may still begin. The client asks after everything that takes time
+    /// before the first byte, above all a connect, and before it sends the request once more. If
+    /// the request may not begin, the result is [`SendFailure::Withdrawn`].
     fn send_if(
         &self,
         request: WebhookRequest,
@@ -122,6 +123,6 @@ pub trait WebhookClient: Send + Sync {
     ) -> impl Future<Output = WebhookAnswer> + Send;
 
     /// Forgets what is known of a link, because it is down: the next request to it resolves its
-    /// name and connects afresh. Requests under way go on.
+    /// name and connects afresh. Requests under way continue.
     fn drop_link(&self, link: &Link);
 }

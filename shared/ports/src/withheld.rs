@@ -1,20 +1,20 @@
-//! Messages that are durable before anybody may receive them.
+//! Messages that are durable before they can be received.
 
 use std::fmt;
 
-/// Messages that are durable, and that nobody receives before they are shown. Dropped instead, they
-/// are deleted. If the process dies before either, they are received after its next start.
+/// Messages that are durable, and that cannot be received before they are shown. Dropped instead,
+/// they are deleted. If the process dies before either, they are received after its next start.
 pub struct WithheldMessages(Option<FateCallback>);
 
-/// The end of withholding messages.
+/// The callback that ends the withholding.
 type FateCallback = Box<dyn FnOnce(WithheldFate) + Send>;
 
-/// What becomes of messages that were withheld.
+/// The fate of messages that were withheld.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithheldFate {
-    /// They are received from now on.
+    /// The messages can be received from now on.
     Shown,
-    /// They are deleted.
+    /// The messages are deleted.
     Deleted,
 }
 

@@ -28,9 +28,9 @@ pub fn memory_usage() -> Option<ByteUsage> {
     MachineFiles::this_machine().memory_usage()
 }
 
-/// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be
-/// used. Blocks that the filesystem keeps for the superuser are neither. `None` if the folder cannot
-/// be asked, or its file system tells no size.
+/// The usage of the disk of a folder, as `df` computes it: the total is the sum of the used and the
+/// available bytes. Blocks that the filesystem keeps for the superuser are neither. `None` if the
+/// folder cannot be examined, or its file system tells no size.
 pub fn disk_usage(folder: &Path) -> Option<ByteUsage> {
     filesystem_usage(&rustix::fs::statvfs(folder).ok()?)
 }
@@ -42,11 +42,12 @@ fn filesystem_usage(stat: &StatVfs) -> Option<ByteUsage> {
     if stat.f_blocks == 0 || stat.f_frsize == 0 {
         return None;
     }
-    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-    let used = bytes(stat.f_blocks.saturating_sub(stat.f_bfree));
+    let used_blocks = stat.f_blocks.saturating_sub(stat.f_bfree);
+    let used = used_blocks.saturating_mul(stat.f_frsize);
+    let available = stat.f_bavail.saturating_mul(stat.f_frsize);
     Some(ByteUsage {
         used,
-        total: used.saturating_add(bytes(stat.f_bavail)),
+        total: used.saturating_add(available),
     })
 }
 
@@ -94,22 +95,19 @@ impl MachineFiles {
 
     fn group_limit(&self, group: &Path) -> Option<ByteUsage> {
         let folder = self.cgroup.join(group);
-        let number = |file: &str| {
-            fs::read_to_string(folder.join(file))
-                .ok()?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        };
         // A group without a limit says "max" here.
-        let total = number("memory.max")?;
+        let total = read_number(&folder.join("memory.max"))?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let droppable = number_field(&stat, "inactive_file").unwrap_or(0);
         Some(ByteUsage {
-            used: number("memory.current")?.saturating_sub(droppable),
+            used: read_number(&folder.join("memory.current"))?.saturating_sub(droppable),
             total,
         })
     }
+}
+
+fn read_number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// A line such as `VmRSS:      1234 kB`, in bytes.
@@ -218,7 +216,7 @@ mod tests {
         assert_eq!(disk_usage(&folder.path().join("missing")), None);
     }
 
-    /// What `statvfs` says of this folder, with these numbers of blocks of this size.
+    /// The result of `statvfs` for this folder, with these numbers of blocks of this size.
     fn stat_of(blocks: u64, free: u64, block_bytes: u64) -> StatVfs {
         StatVfs {
             f_blocks: blocks,

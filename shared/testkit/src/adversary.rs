@@ -1,4 +1,4 @@
-//! A decorator that misbehaves of itself, as a queue and a store of a cloud may: beside
+//! A decorator that misbehaves by chance, as a queue and a store of a cloud may: beside
 //! [`Faulty`](crate::Faulty), which does what a test has planned.
 //!
 //! Each kind of misbehaviour has a chance of its own. The draws are seeded, so a run repeats them.
@@ -35,23 +35,23 @@ pub enum Trick {
     ReturnEarly,
     /// A settled message comes back after its visibility timeout.
     Resurrect,
-    /// The effect happens, and its answer does not come.
+    /// The effect happens, and its result is lost.
     LoseAnswer,
     /// Counts are those of the last time.
     LagCounts,
-    /// A conditional put happens, and its answer is that its condition does not hold (412).
+    /// A conditional put happens, and the store says that the condition does not hold (412).
     FalseConflict,
     /// A conditional put meets another one, and neither happens (409).
     Conflict,
     /// The other side asks for less, and nothing happens.
     Throttle,
-    /// Some messages of a batch are not sent, or sent without an answer.
+    /// Some messages of a batch are not sent, or sent without a result.
     PartialBatch,
     /// Others run before the call happens.
     Yield,
 }
 
-/// All of them.
+/// All tricks.
 pub const TRICKS: [Trick; 11] = [
     Trick::Duplicate,
     Trick::Reorder,
@@ -72,7 +72,7 @@ const CHANCES: u64 = 1000;
 /// Most turns that others have before a call.
 const TURNS_MAX: u64 = 4;
 
-/// What a decorated port is inclined to do. Clones share it, its draws and its counts.
+/// The tricks that decorated ports play. Clones share the draws and the counts.
 #[derive(Debug, Clone)]
 pub struct Mood(Arc<MoodState>);
 
@@ -98,7 +98,7 @@ pub struct PlayedTrick {
 }
 
 impl Mood {
-    /// One that plays these tricks, each in so many thousandths of its calls.
+    /// A mood that plays these tricks, each in so many thousandths of its calls.
     pub fn new(seed: u64, tricks: &[(Trick, u64)]) -> Self {
         let mut chances = [0; TRICKS.len()];
         for (trick, chance) in tricks {
@@ -113,7 +113,7 @@ impl Mood {
         }))
     }
 
-    /// From now on nothing but [`Trick::Yield`] happens, or again all of it.
+    /// Switches all tricks on, or all but [`Trick::Yield`] off.
     pub fn switch(&self, is_on: bool) {
         self.0.is_off.store(!is_on, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Mood {
         self.0.played[trick as usize].load(Ordering::Relaxed)
     }
 
-    /// What was played since the last time.
+    /// Returns the tricks that were played since the last call.
     pub fn take_plays(&self) -> Vec<PlayedTrick> {
         std::mem::take(&mut self.0.plays.lock())
     }
@@ -157,7 +157,7 @@ fn played(kind: ErrorKind) -> PortError {
     PortError::new("get past an adversary", kind)
 }
 
-/// Lets others run once.
+/// A future that lets other tasks run once.
 struct Turn(bool);
 
 impl Future for Turn {
@@ -173,7 +173,7 @@ impl Future for Turn {
     }
 }
 
-/// Has `P` misbehave.
+/// A port that misbehaves.
 #[derive(Debug, Clone)]
 pub struct Adversary<P> {
     port: P,
@@ -218,7 +218,7 @@ impl<P> Adversary<P> {
         Ok(())
     }
 
-    /// An answer, or that it was lost.
+    /// Returns a result, or an error if the result is lost.
     fn answer<T>(&self, key: &str, answer: Result<T, PortError>) -> Result<T, PortError> {
         if self.plays(Trick::LoseAnswer, key) {
             return Err(played(ErrorKind::TimedOut));

@@ -43,8 +43,8 @@ impl ManualClock {
         }
     }
 
-    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on
-    /// sleeping as long as it would have.
+    /// Sets the time of day back, as an operator or a time server does. Sleepers continue to sleep
+    /// as long as they would have.
     pub fn set_back(&self, length: Duration) {
         self.lock().behind += length;
     }
@@ -54,7 +54,7 @@ impl ManualClock {
         let mut shared = self.lock();
         let target = shared.elapsed.saturating_add(length);
         let due = shared.move_to(target);
-        // A waker may run code that reads this clock, so the lock is given back first.
+        // A waker may run code that reads this clock, so the lock is released first.
         drop(shared);
         due.into_iter().for_each(Waker::wake);
     }
@@ -81,7 +81,7 @@ impl ManualClock {
         ))
     }
 
-    /// Moves the clock to the earliest sleeper, wakes each that is due then, and answers the new
+    /// Moves the clock to the earliest sleeper, wakes each that is due then, and returns the new
     /// time; `None` without sleepers.
     pub fn advance_to_next(&self) -> Option<Timestamp> {
         let due = self.next_due()?;

@@ -1,8 +1,8 @@
 //! One suite that every adapter of a port passes: the promises of the traits as cases, named as
 //! sentences.
 //!
-//! It is called from an adapter's own tests, is not used elsewhere, and panics with the names of
-//! the cases that failed. It never reads a clock: what passes time is given by the harness.
+//! The suite is called from an adapter's own tests, is not used elsewhere, and panics with the
+//! names of the cases that failed. It never reads a clock: the harness lets time pass.
 
 #![expect(
     clippy::unwrap_used,

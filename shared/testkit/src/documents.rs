@@ -11,7 +11,7 @@ pub struct SampleDocument(SampleValue);
 pub struct SpoiledDocument {
     /// The path of the member at fault.
     pub member: String,
-    /// What was done to it.
+    /// The fault that the member was given.
     pub fault: DocumentFault,
     /// The text, as JSON.
     pub text: String,

@@ -11,13 +11,13 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::{Link, SendFailure};
 use posthaste_ports::{LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
-/// An answer, or why there is none.
+/// A response, or the reason why there is none.
 pub type EndpointResult = Result<WebhookResponse, SendFailure>;
 
 type ResponseScript = Arc<dyn Fn(&WebhookRequest) -> EndpointResult + Send + Sync>;
 
-/// The endpoint behind every URL. It answers 204 until [`answer`](Self::answer) is called, after a
-/// millisecond, and remembers what it was sent. Clones share it.
+/// The endpoint behind every URL. It responds with 204 until [`answer`](Self::answer) is called,
+/// after a millisecond, and remembers its requests. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryEndpoint(Arc<Mutex<EndpointState>>);
 
@@ -30,7 +30,7 @@ struct EndpointState {
 }
 
 impl MemoryEndpoint {
-    /// Answers like this from now on.
+    /// Sets the response for all requests from now on.
     pub fn answer(
         &self,
         answer: impl Fn(&WebhookRequest) -> EndpointResult + Send + Sync + 'static,
@@ -38,12 +38,12 @@ impl MemoryEndpoint {
         self.lock().answer = Some(Arc::new(answer));
     }
 
-    /// Never answers from now on.
+    /// Makes every request from now on wait forever.
     pub fn hang(&self) {
         self.lock().hangs = true;
     }
 
-    /// Answers again as it did before it hung.
+    /// Ends the hanging: responds as before.
     pub fn go_on(&self) {
         self.lock().hangs = false;
     }
@@ -63,7 +63,7 @@ impl MemoryEndpoint {
     }
 }
 
-/// An answer of this status, these headers and this body.
+/// A response of this status, these headers and this body.
 pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> EndpointResult {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -80,7 +80,7 @@ pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> En
 }
 
 impl WebhookClient for MemoryEndpoint {
-    /// Its connections are there before they are needed.
+    /// Sends without the last look: connections in memory take no time.
     async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
         let (answer, hangs) = {
             let mut inner = self.lock();

@@ -72,7 +72,7 @@ where
             Err(planned(kind))
         }
         Some(CallFault::HangAfter) => {
-            // The answer, good or bad, is never seen.
+            // The result, good or bad, is never seen.
             drop(call().await);
             pending().await
         }
@@ -309,7 +309,7 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
         })
     }
 
-    /// Nothing can go wrong with it.
+    /// Passes the call on: it cannot fail.
     fn drop_link(&self, link: &Link) {
         self.port.drop_link(link);
     }

@@ -50,7 +50,7 @@ pub fn request(url: &str, body: &'static str) -> WebhookRequest {
 #[derive(Debug, Clone)]
 pub struct MemoryQueue {
     name: QueueName,
-    /// Whether it tells the events of a group, as SQS does not.
+    /// Whether the queue tells the events of a group, as SQS does not.
     tells_groups: bool,
     world: Arc<Mutex<World>>,
 }

@@ -1,4 +1,4 @@
-//! An object store in memory, plain or as S3 may answer.
+//! An object store in memory, plain or as S3 may behave.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ struct Stored {
 }
 
 impl MemoryStore {
-    /// A store that answers as S3 may: with pages of this length at most, and, where the answer to
-    /// a put was lost, by knowing its own write by the bytes. Every operation lets others run
+    /// A store that behaves as S3 may: its pages have at most this length, and if the response to a
+    /// put was lost, it recognizes its own write by the bytes. Every operation lets others run
     /// first.
     pub fn like_s3(page_max: usize) -> Self {
         Self {

@@ -1,7 +1,8 @@
 //! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per
 //! delivered event.
 //!
-//! It keeps all calls until they are taken, so it has no place in a process that runs for long.
+//! The decorator keeps all calls until they are taken, so it must not be used in a process that
+//! runs for long.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub enum PortOperation {
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEnd {
-    /// With an answer. Single entries of a batch may have failed all the same.
+    /// With a result. Single entries of a batch may have failed all the same.
     Ok,
     /// With an error of this kind.
     Err(ErrorKind),
@@ -123,8 +124,8 @@ impl RecordedCalls {
         self.lock().under_way
     }
 
-    /// Does work that counts as under way and is noted as no call: what a test asks of a port
-    /// itself.
+    /// Does work that counts as under way but is not noted as a call: calls that the test itself
+    /// makes.
     pub async fn unnoted<F: Future>(&self, work: F) -> F::Output {
         let _under_way = UnderWay::begin(self);
         work.await
@@ -438,12 +439,12 @@ impl<P: WebhookClient> WebhookClient for Recorded<P> {
         let url = format!("{:?}", request.url);
         let call = self.begin(PortOperation::Post, &url).carrying(1, bytes);
         let answer = self.port.send_if(request, look).await;
-        // An endpoint that fails is an answer of this port.
+        // An endpoint that fails is a result of this port.
         call.end(&Ok(()));
         answer
     }
 
-    /// Not noted: it makes no call.
+    /// Passes the call on without noting it: it makes no request.
     fn drop_link(&self, link: &Link) {
         self.port.drop_link(link);
     }

@@ -19,7 +19,7 @@ use crate::text_mistake::TextMistake;
 pub(crate) struct ValuePlaces(Spanned<YamlNode>);
 
 impl ValuePlaces {
-    /// Finds them.
+    /// Finds the places of all values of a text.
     ///
     /// # Errors
     /// The text is no YAML.
@@ -73,10 +73,10 @@ enum YamlNode {
 fn written_node(node: &Spanned<YamlNode>, text: &[u8]) -> WrittenValue {
     match &node.value {
         YamlNode::Map(members) => {
-            let member = |(name, (_, value)): (&String, &(_, Spanned<YamlNode>))| {
-                (name.clone(), written_node(value, text))
-            };
-            WrittenValue::Object(members.iter().map(member).collect())
+            let members = members
+                .iter()
+                .map(|(name, (_, value))| (name.clone(), written_node(value, text)));
+            WrittenValue::Object(members.collect())
         }
         YamlNode::Sequence(items) => {
             WrittenValue::List(items.iter().map(|item| written_node(item, text)).collect())

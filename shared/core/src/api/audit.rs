@@ -1,5 +1,5 @@
-//! The audit trail as users see it: an entry for each change, with who made it, from where, and what
-//! differs since.
+//! The audit trail as users see it: an entry for each change, with its author, its origin, and the
+//! differences.
 
 use std::net::IpAddr;
 
@@ -173,10 +173,10 @@ pub enum AuditOutcome {
     Unknown,
 }
 
-/// Who asks for a change, and from where.
+/// The caller that asks for a change, with its address and door.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditCaller {
-    /// Who it is.
+    /// The user or program that asks.
     pub actor: AuditActor,
     /// The tag of the key that was shown.
     pub key: Option<String>,
@@ -195,7 +195,7 @@ impl AuditCaller {
         }
     }
 
-    /// Who has the admin key of this digest.
+    /// The caller that has the admin key of this digest.
     pub fn with_admin_key(key: &KeyDigest, via: AuditDoor, peer: Option<PeerAddress>) -> Self {
         Self {
             actor: AuditActor::AdminKey,

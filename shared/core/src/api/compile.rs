@@ -116,7 +116,7 @@ pub fn compile_topic(
     })
 }
 
-/// Checks that no header of a subscription has a name of those that say who sends.
+/// Checks that no header of a subscription has the name of a header that identifies the sender.
 fn no_header_twice(own: &Subscription, sender: &SenderHeaders) -> Result<(), SettingsError> {
     let is_taken = |name: &HeaderName| sender.own_names().any(|it| it == name);
     let mut names = own.delivery_headers.iter().map(DeliveryHeader::name);

@@ -1,5 +1,5 @@
-//! The checks of `posthaste doctor`: what was looked at, what was found, and what to do. The rules
-//! are here; whoever looks at a clock, a disk or an endpoint hands in what it saw.
+//! The checks of `posthaste doctor`: the subject, the finding, and the advice. The rules are here;
+//! the code that looks at a clock, a disk or an endpoint passes its readings in.
 
 mod check;
 mod clock;

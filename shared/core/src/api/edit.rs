@@ -94,7 +94,7 @@ impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
         Ok(change)
     }
 
-    /// Applies an operator's action to a subscription, and answers the handshake that is to be run
+    /// Applies an operator's action to a subscription, and returns the handshake that is to be run
     /// now.
     pub fn apply_action(
         &self,
@@ -117,7 +117,7 @@ impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
         Ok(handshake)
     }
 
-    /// Rotates the signing secret of a subscription, and answers the new one in clear.
+    /// Rotates the signing secret of a subscription, and returns the new one in clear.
     pub fn rotate_secret(
         &self,
         signing: &mut SigningSettings,

@@ -1,4 +1,4 @@
-//! What became of events, as the delivery log says: one event by its id, and lists of records.
+//! The fate of events, from the delivery log: one event by its id, and lists of records.
 
 mod gap;
 mod id_in_url;

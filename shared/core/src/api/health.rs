@@ -51,16 +51,16 @@ pub struct SubscriptionHealthView {
     pub last_arrived_at: Option<IsoTimestamp>,
 }
 
-/// What the view is made of.
+/// The inputs of the view.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownHealth<'a> {
     /// The status of the subscription.
     pub status: SubscriptionStatus,
     /// The time since which it has that status.
     pub status_since: Option<Timestamp>,
-    /// What is in the book.
+    /// The entry of the subscription in the health book.
     pub health: Option<&'a SubscriptionHealth>,
-    /// What the circuit knows of the subscription, and of its link.
+    /// The circuit's conditions of the subscription, and of its link.
     pub conditions: [Option<&'a TargetCondition>; 2],
     /// Whether all tries are seen: on AWS none is of a topic without records.
     pub is_seen: bool,

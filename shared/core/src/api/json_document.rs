@@ -11,14 +11,14 @@ use super::mistakes::{InputMistake, InputNotation, WrittenValue, path_text, read
 /// The reason why a JSON document is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonFault {
-    /// It is no JSON.
+    /// The text is not JSON.
     Syntax {
         /// The member in which it ends to be JSON; empty for the whole.
         member: String,
         /// The fault, with its line and column.
         text: String,
     },
-    /// It is JSON with these mistakes.
+    /// The text is JSON with these mistakes.
     Mistakes(Vec<InputMistake>),
 }
 

@@ -1,4 +1,4 @@
-//! What a count of dead letters, or of deliveries of the log, left out, and why.
+//! The events that a count of dead letters, or of deliveries of the log, left out, by reason.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub enum LeftOutReason {
 pub struct LeftOutCounts(BTreeMap<LeftOutReason, u64>);
 
 impl LeftOutReason {
-    /// What is left out for this reason: events, or whole objects.
+    /// The noun for the things that are left out for this reason: events, or whole objects.
     pub const fn counted_noun(self) -> &'static str {
         match self {
             Self::OtherTime | Self::NoTime => "object",

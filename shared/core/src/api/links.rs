@@ -180,7 +180,7 @@ pub struct ForcedView {
 }
 
 impl LinkView {
-    /// A target that is not well.
+    /// The view of an unhealthy target.
     pub fn for_target(target: &DeliveryTarget, condition: &TargetCondition) -> Self {
         let (scope, topic, subscription) = match target {
             DeliveryTarget::Link(_) => (LinkScope::Link, None, None),
@@ -252,7 +252,7 @@ fn link_state(condition: &TargetCondition) -> LinkState {
 }
 
 impl From<StatusState> for LinkState {
-    /// Where a subscription with held events stands by its own state.
+    /// The circuit's state of a subscription with held events, by its own status.
     fn from(state: StatusState) -> Self {
         match state {
             StatusState::Paused => Self::Paused,

@@ -4,7 +4,7 @@ use super::{StatusState, WaitingCount};
 use crate::circuit::{DeliveryTarget, LinkShard, TargetCondition};
 use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
 
-/// What decides when an event of a subscription is tried next, beside its own time.
+/// The conditions that decide when an event of a subscription is tried next, beside its own time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextAttempt {
     /// Whether the subscription gets requests: not if it is paused, disabled or without consent.

@@ -1,7 +1,7 @@
-//! Notices: events that tell an operator what became of an event or of a subscription, or how busy
-//! the program is. They go to the topic that the topic names as its `noticesTopic`, or that the
-//! operator named for what is about no topic, in the schema which that one accepts. How they get
-//! there is not here.
+//! Notices: events that tell an operator the fate of an event or of a subscription, or the load of
+//! the program. They go to the topic that a topic names as its `noticesTopic`; notices that are
+//! about no topic go to one that the operator names. Their schema is that of the topic that gets
+//! them. Other crates send them.
 
 mod disabled;
 mod envelope;
@@ -47,8 +47,8 @@ pub enum Notice<'a> {
 }
 
 impl Notice<'_> {
-    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier
-    /// topic of its name may be somebody else's.
+    /// Whether the notice is about this creation of the topic: events that an earlier topic of this
+    /// name accepted may belong to others.
     pub fn is_about(&self, topic: &Topic) -> bool {
         match self {
             Self::Failed(DeliveryFailedNotice { letter, .. }) => {

@@ -42,9 +42,9 @@ pub enum ProblemKind {
     MethodNotAllowed,
     /// The body did not arrive in time (408).
     RequestTimeout,
-    /// It was changed at the same moment again and again (409).
+    /// The resource was changed at the same moment, again and again (409).
     Conflict,
-    /// What is there already, and was not to be changed, does not go with what was asked for (409).
+    /// The request does not fit existing settings that it must not change (409).
     Incompatible,
     /// The state of the subscription does not allow what was asked for (409).
     WrongState,
@@ -64,7 +64,7 @@ pub enum ProblemKind {
     UriTooLong,
     /// A content type or encoding that is not taken here (415).
     UnsupportedMediaType,
-    /// What was asked for is larger than can be answered here (422).
+    /// The result of the request is larger than a response may be (422).
     AnswerTooLarge,
     /// A fault of the program or of what it has stored (500).
     Internal,
@@ -263,8 +263,7 @@ impl ApiProblem {
         self
     }
 
-    /// Answers with another status than the usual one, as back pressure does with 429 where it only
-    /// advises.
+    /// Sets another status than the usual one, as back pressure does with 429 if it only advises.
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self

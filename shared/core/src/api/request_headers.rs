@@ -8,7 +8,7 @@ use crate::model::{ContentMode, EndpointUrl, EventSchema, SenderHeaders, Timesta
 /// A header of a subscription's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Its name, in lower case.
+    /// The name of the header, in lower case.
     pub name: String,
     /// The requests that have it; `None` if all have.
     pub condition: Option<&'static str>,
@@ -16,7 +16,7 @@ pub struct RequestHeader {
 
 impl SubscriptionSettings {
     /// The headers that requests with events have at `now`, besides those of HTTP itself. `input`
-    /// is the schema of the topic, and `sender` are the headers that say who sends.
+    /// is the schema of the topic, and `sender` are the headers that identify the sender.
     pub fn request_headers(
         &self,
         input: EventSchema,

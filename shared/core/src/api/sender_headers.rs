@@ -1,4 +1,4 @@
-//! The headers that say who sends, as users write them.
+//! The headers that identify the sender, as users write them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

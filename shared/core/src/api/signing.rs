@@ -69,16 +69,16 @@ pub enum RotationError {
     #[error("{count} secrets sign already{}; {}",
         .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default(), .way_out)]
     Full {
-        /// How many there are.
+        /// The number of secrets.
         count: usize,
         /// When the first ends, unless all of them are there for good.
         next_end: Option<Timestamp>,
-        /// What makes room.
+        /// The remedy that makes room.
         way_out: RoomRemedy,
     },
 }
 
-/// What makes room for one more secret.
+/// The remedy that makes room for one more secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomRemedy {
     /// A rotation that may end a secret sooner than an earlier one said.
@@ -195,7 +195,7 @@ impl SigningSettings {
         Some(Self::from_timed(timed))
     }
 
-    /// What makes room where no secret of this kind has an end.
+    /// The remedy that makes room if no secret of this kind has an end.
     fn room_remedy(&self, kind: SignatureKind) -> RoomRemedy {
         let mut kinds = self
             .timed_secrets()

@@ -1,5 +1,5 @@
-//! The answers to users: settings with their secrets masked, and answers that are no settings. A
-//! topic or subscription as shown is accepted when it is written back.
+//! The responses to users: settings with their secrets masked, and responses that are not settings.
+//! A topic or subscription as shown is accepted when it is written again.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

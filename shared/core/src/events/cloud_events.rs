@@ -95,8 +95,8 @@ impl CloudEventDraft {
     }
 }
 
-/// The time in an attribute of a CloudEvent with this text, such as the one before which it is not sent. `None`
-/// where it has no such attribute, or is none.
+/// The time in an attribute of a CloudEvent with this text, such as the one before which it is not
+/// sent. `None` if it has no such attribute, or is not a CloudEvent.
 pub fn attribute_time(json: &Bytes, name: &str) -> Result<Option<Timestamp>, EventError> {
     let members = EventMembers::from_event_text(json).map(|(_, members)| members);
     let value = members.and_then(|members| members.find_value(name));
@@ -106,7 +106,7 @@ pub fn attribute_time(json: &Bytes, name: &str) -> Result<Option<Timestamp>, Eve
     time.transpose()
 }
 
-/// Whether an extension may have this name: not one that says something already.
+/// Whether an extension may have this name: no other attribute has it.
 pub(crate) fn is_extension_name(name: &str) -> bool {
     const TAKEN: [&str; 11] = [
         "data",
@@ -156,7 +156,7 @@ fn check_specversion(value: MemberValue<'_>) -> Result<bool, EventExpectation> {
     }
 }
 
-/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here
+/// Checks a URI reference loosely: its form differs between producers' libraries, and no code here
 /// resolves one.
 fn uri_reference(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectation> {
     let text = attribute_text(value, EventExpectation::UriReference)?;
@@ -403,7 +403,7 @@ mod tests {
         );
     }
 
-    /// Long member name is shortened and an odd one escaped in the error.
+    /// A long member name is shortened and an odd one escaped in the error.
     #[test]
     fn odd_member_name_is_shortened_and_escaped_in_the_error() {
         let expected = format!(

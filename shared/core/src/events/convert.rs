@@ -74,7 +74,7 @@ impl CloudEventMembers<'_> {
             ("type", &self.event_type),
             ("time", &self.time),
         ];
-        // Event Grid says with an empty text what CloudEvents says by leaving the attribute out.
+        // An empty text in Event Grid is a missing attribute in CloudEvents.
         let present = named
             .into_iter()
             .filter(|(_, json)| !matches!(*json, "" | "\"\"" | "null"));
@@ -179,13 +179,14 @@ fn rewrite_text(
     })
 }
 
-/// Percent-encodes what no URI may hold and an Event Grid topic may: white space and control
-/// characters.
+/// Percent-encodes characters that an Event Grid topic may hold and a URI may not: white space and
+/// control characters.
 fn uri_reference(topic: &str) -> Cow<'_, str> {
     percent_encoded(topic, |c| c.is_whitespace() || c.is_control())
 }
 
-/// Percent-encodes what no attribute may hold and Event Grid's texts may: control characters.
+/// Percent-encodes characters that Event Grid's texts may hold and an attribute may not: control
+/// characters.
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
 fn controls_encoded(text: &str) -> Cow<'_, str> {
     percent_encoded(text, char::is_control)

@@ -1,4 +1,4 @@
-//! Custom events: any JSON object, with what its topic's mapping finds in it.
+//! Custom events: any JSON object, with the values that its topic's mapping finds in it.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,14 @@ use crate::model::{
 /// The values that a topic adds to custom events which lack them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneratedValues {
-    /// The time at which they were accepted.
+    /// The time at which the events were accepted.
     pub at: Timestamp,
     /// Chance, new for every request: ids are made from it.
     pub seed: [u8; 16],
 }
 
-/// Reads what the mapping names. Nothing else of the event is looked at but that it is an object
-/// with each of its own members once.
+/// Reads the fields that the mapping names. Otherwise the event must only be an object with each of
+/// its own members once.
 pub(super) fn accept_event(
     json: &str,
     mapping: &InputMapping,
@@ -168,8 +168,7 @@ fn find_field<'a>(
     Ok(None)
 }
 
-/// The member of this name; else the member of the name's first part, and what of the name is left
-/// for it.
+/// The member of this name; else the member of the name's first part, and the rest of the name.
 fn lookup_member<'a, 'n>(
     members: &EventMembers<'a>,
     name: &'n str,

@@ -19,8 +19,8 @@ pub(super) enum OffsetForm {
 }
 
 /// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as
-/// `0001-01-01T00:00:00Z`, the default of .NET and Go) become the nearest that it does: they are
-/// valid, and the event's own text keeps them exactly.
+/// `0001-01-01T00:00:00Z`, the default of .NET and Go) become the nearest time that it holds: they
+/// are valid, and the event's own text keeps them exactly.
 pub(super) fn parse(text: &str, offset: OffsetForm) -> Option<Timestamp> {
     let (civil, rest) = text.split_at_checked(SECONDS_END)?;
     let shape = civil

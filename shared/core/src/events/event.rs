@@ -24,8 +24,7 @@ pub struct Event {
 
 impl Event {
     /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is
-    /// checked. A custom event does not say enough by itself: it is read with
-    /// [`Event::from_envelope`].
+    /// checked. A custom event alone is not enough: it is read with [`Event::from_envelope`].
     pub fn parse(schema: EventSchema, json: Bytes) -> Result<Self, EventError> {
         let text = std::str::from_utf8(&json)
             .map_err(|_| EventError::for_event(EventExpectation::Utf8))?;
@@ -58,8 +57,8 @@ impl Event {
         self.envelope.as_ref()
     }
 
-    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is
-    /// escaped.
+    /// An event that posthaste makes itself, a custom one with its envelope. Characters that SQS
+    /// refuses are escaped.
     pub fn from_posthaste(
         schema: EventSchema,
         text: &str,
@@ -114,7 +113,7 @@ impl Event {
     }
 
     /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or
-    /// what its request says.
+    /// the time in its request.
     pub fn expirytime(&self) -> Option<Timestamp> {
         self.attributes.expirytime
     }

@@ -10,8 +10,8 @@ pub(super) struct MediaType {
 }
 
 impl MediaType {
-    /// Reads a header value. It never fails: what is no media type equals none that anybody asks
-    /// for.
+    /// Reads a header value. Reading never fails: a text that is not a media type equals none that
+    /// is looked for.
     pub(super) fn parse(value: &str) -> Self {
         let mut parts = value.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -222,7 +222,7 @@ mod tests {
         );
     }
 
-    /// Duplicate member is named however it is written and wherever it lies.
+    /// A duplicate member is named however it is written and wherever it lies.
     #[test]
     fn duplicate_is_named_in_any_spelling_and_position() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The names of an event: what it is called, whatever its schema.
+//! The names of an event in every schema: its id, source, type and subject.
 
 use std::borrow::Cow;
 

@@ -22,7 +22,7 @@ pub const CLOUD_EVENT_CONTENT_TYPE: HeaderValue =
 pub const CLOUD_EVENTS_BATCH_CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/cloudevents-batch+json; charset=utf-8");
 
-/// A body and what it is.
+/// A body and its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputBody {
     /// The `content-type` of the body.
@@ -119,7 +119,7 @@ mod tests {
         );
     }
 
-    /// Single CloudEvent is the body itself unless batches were asked for.
+    /// A single CloudEvent is the body itself unless batches were asked for.
     #[test]
     fn single_cloud_event_is_the_body_unless_batched() {
         let batch = "application/cloudevents-batch+json; charset=utf-8";

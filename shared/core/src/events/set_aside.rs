@@ -1,4 +1,4 @@
-//! Members taken out of a kept event's text, and put back where they stood, byte for byte.
+//! Members taken out of a kept event's text, and restored at their places, byte for byte.
 
 use bytes::Bytes;
 

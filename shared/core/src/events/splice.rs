@@ -154,7 +154,7 @@ mod tests {
             "{\"a\": 1.0,\n  \"reason\": \"x\",\n  \"n\": 1\n}",
             r#"{"a": 1.0}"#,
         );
-        // What the producer wrote itself, before what was laid over it, is its own.
+        // Members that the producer wrote before the added ones stay.
         check_without(r#"{"n": 5, "reason":"x"}"#, r#"{"n": 5}"#);
         check_without(
             r#"{"a": 1.0,"reason":"x","b" : [ 2 ], "n":1}"#,

@@ -1,5 +1,5 @@
-//! Matching: every event is looked at once, and every question asked of it once, however many
-//! filters ask the same.
+//! The filters of a topic together: every event is read once, and each of their questions is asked
+//! once, however many filters share it.
 
 use crate::events::Event;
 use crate::model::filter::{
@@ -142,7 +142,8 @@ impl<'e> EventValues<'e> {
         self.filled.push(index);
     }
 
-    /// Forgets an event, at the price of what it had and of what was asked.
+    /// Forgets an event. The cost follows the values that it had and the questions that were asked,
+    /// and not the size of the set.
     fn clear(&mut self) {
         if self.is_read {
             self.answers.fill(None);

@@ -1,5 +1,5 @@
-//! The public-address rule: which schemes, ports and addresses a webhook may go to. It decides;
-//! resolving names and connecting to what was vetted is the client's.
+//! The public-address rule: which schemes, ports and addresses a webhook may go to. The rule only
+//! decides; the client resolves names and connects to vetted addresses.
 
 mod embedded;
 mod ranges;
@@ -51,7 +51,7 @@ pub enum AddressRefusal {
         /// The range in which that lies, in the words of its registry.
         range: &'static str,
     },
-    /// No address at all: nothing was vetted, so nothing is allowed.
+    /// No address at all: none was vetted, so none is allowed.
     #[error("the host has no address")]
     NoAddress,
 }
@@ -63,9 +63,9 @@ pub enum AddressRefusal {
 /// allow-list: otherwise a name with one allowed and one public address would carry plain http out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// The allow-list. An IPv6 address that carries one of IPv4 is judged by that one: whoever
-    /// names a range of NAT64 has opened no private address behind it, and whoever opens
-    /// `10.0.0.0/8` need not name its forms in IPv6 as well.
+    /// The allow-list. An IPv6 address that carries one of IPv4 is judged by that one: a range of
+    /// NAT64 in the list opens no private address behind it, and `10.0.0.0/8` opens its forms in
+    /// IPv6 as well.
     pub allowed: Vec<IpNet>,
     /// The ports that are open to public addresses.
     pub ports: Vec<u16>,
@@ -81,8 +81,8 @@ impl Default for AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Whether an attempt over `link` may go to its host's `addresses`, which are all that
-    /// resolution answered. One refused address refuses the attempt.
+    /// Whether an attempt over `link` may go to its host's `addresses`, which are all results of
+    /// its resolution. One refused address refuses the attempt.
     pub fn check_addresses(&self, link: &Link, addresses: &[IpAddr]) -> Result<(), AddressRefusal> {
         if addresses.is_empty() {
             return Err(AddressRefusal::NoAddress);
@@ -106,10 +106,9 @@ impl AddressPolicy {
         }
     }
 
-    /// The addresses of a host that no resolver is asked about: a literal's own, and loopback for
-    /// `localhost` names (RFC 6761). Where the allow-list holds one of the two loopback
-    /// addresses, that one alone: whoever opens `127.0.0.0/8` need not open `::1` as well to
-    /// reach `localhost`. Not vetted yet.
+    /// The addresses of a host that needs no resolver: a literal's own, and loopback for
+    /// `localhost` names (RFC 6761). Where the allow-list holds one of the two loopback addresses,
+    /// that one alone: `127.0.0.0/8` is enough to reach `localhost`, without `::1`. Not vetted yet.
     pub fn known_addresses(&self, link: &Link) -> Option<Vec<IpAddr>> {
         if let Ok(address) = link.host.parse() {
             return Some(vec![address]);
@@ -148,7 +147,7 @@ impl AddressPolicy {
             return Ok(());
         }
         let is_public_translated = is_any && carried.iter().all(|it| it.is_translated);
-        // The address first: it is the reason that no setting of scheme or port would mend.
+        // The address first: no setting of scheme or port would mend this reason.
         if !is_public_translated && let Some(range) = ranges::refusing_range(address) {
             return Err(AddressRefusal::Address { address, range });
         }
@@ -328,7 +327,7 @@ mod tests {
                     continue;
                 }
                 prop_assert!(check(vec![net.into()], form).is_err(), "{net} {form}");
-                // What is named opens it: the address of IPv4, or this form of it.
+                // The list opens it by the IPv4 address, or by this form of it.
                 if embedded::embedded_addresses(form).len() < 2 {
                     let both = vec![net.into(), IpNet::from(IpAddr::V4(ipv4))];
                     prop_assert_eq!(check(both, form), Ok(()), "{} {}", net, form);
@@ -381,7 +380,7 @@ mod tests {
         check(&[], Err(AddressRefusal::NoAddress));
     }
 
-    /// Allow-list opens plain HTTP and any port, but only to its own addresses.
+    /// The allow-list opens plain HTTP and any port, but only to its own addresses.
     #[test]
     fn allow_list_opens_plain_http_and_any_port_of_its_addresses() {
         let check = |url, addresses: &[&str], expected| {

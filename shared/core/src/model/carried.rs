@@ -1,4 +1,4 @@
-//! The events that a message or an object carries, as far as a figure of what waits needs them.
+//! The events that a message or an object carries, as far as counts of waiting events need them.
 
 use super::{Delivery, Timestamp};
 
@@ -8,8 +8,9 @@ use super::{Delivery, Timestamp};
 pub struct CarriedEvents {
     /// The number of events.
     pub events: u32,
-    /// The second in which the oldest one's [age](Delivery::begins_at) begins, counted from the epoch. It has room until 2106;
-    /// the last one is that of what has no age ([`Self::without_age`]).
+    /// The second in which the oldest one's [age](Delivery::begins_at) begins, counted from the
+    /// epoch. It has room until 2106; the last one stands for events without an age
+    /// ([`Self::without_age`]).
     pub accepted_secs: u32,
 }
 
@@ -77,7 +78,7 @@ mod tests {
         assert_eq!(two.plus(one), CarriedEvents::new(7, at(5)));
     }
 
-    /// Sum with no events keeps the events and time of the other.
+    /// A sum with no events keeps the events and time of the other.
     #[test]
     fn empty_count_changes_no_time() {
         let some = CarriedEvents::new(3, at(7));

@@ -1,4 +1,4 @@
-//! How an error is told in one line.
+//! An error and its causes in one line.
 
 use std::error::Error;
 use std::iter;
@@ -6,8 +6,8 @@ use std::iter;
 /// Most causes of one error that are told. It ends a chain with a loop.
 const CAUSES_MAX: usize = 16;
 
-/// The error's text and those of its causes, outermost first. A cause that says what the error
-/// above it has said is left out.
+/// The error's text and those of its causes, outermost first. A cause whose text the error above it
+/// contains is left out.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = iter::successors(Some(error), |&error| error.source());
     let mut texts: Vec<_> = causes.take(CAUSES_MAX).map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The content coding of a message: what its body was packed with, such as gzip.
+//! The content coding of a message: the compression of its body, such as gzip.
 
 use http::header::{CONTENT_ENCODING, HeaderMap};
 

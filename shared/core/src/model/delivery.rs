@@ -20,7 +20,7 @@ pub struct Delivery {
     pub subscription: SubscriptionName,
     /// The schema of their texts: the one they are sent in.
     pub schema: EventSchema,
-    /// The time at which they were accepted.
+    /// The time at which the events were accepted.
     pub published_at: Timestamp,
     /// The earliest time of the next attempt.
     pub not_before: Timestamp,
@@ -28,7 +28,7 @@ pub struct Delivery {
     pub attempts: u16,
     /// The last attempt; `None` before the first.
     pub last: Option<LastAttempt>,
-    /// Whether any attempt had no answer in time, so that one may have come late.
+    /// Whether any attempt had no response in time, so that one may have come late.
     pub timed_out: bool,
     /// The creation of the subscription, and of its topic, that they were accepted for; `None`
     /// where an older program accepted them.
@@ -65,8 +65,9 @@ pub struct LastAttempt {
     /// member and takes the failure for one of the link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_connected: bool,
-    /// Whether a connection that had been kept was silent, so that the request may have reached
-    /// nobody. An older program drops this member and takes the failure for an ordinary timeout.
+    /// Whether a connection that had been kept was silent, so that the request may not have reached
+    /// the endpoint. An older program drops this member and takes the failure for an ordinary
+    /// timeout.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_kept: bool,
 }
@@ -109,9 +110,9 @@ pub struct EventMarks {
     /// The earlier life of an event that was made of a dead letter. `None` where an older program
     /// made it.
     pub earlier: Option<EarlierLife>,
-    /// The time since which its endpoint had not been well when the last attempt failed; `None` if
-    /// it was well, or an older program made that attempt. The first event of a message says it for
-    /// all: a message has room for its own state alone.
+    /// The time since which its endpoint had been unhealthy when the last attempt failed; `None` if
+    /// it was healthy, or an older program made that attempt. The first event of a message says it
+    /// for all: a message has room for its own state alone.
     pub outage_since: Option<Timestamp>,
     /// The place to which the last attempt was redirected, where the event was given up after it.
     pub redirect: Option<String>,
@@ -202,14 +203,14 @@ pub fn matched_names<'a>(names: impl Iterator<Item = &'a SubscriptionName>) -> S
 pub struct LetterPlace {
     /// The key of its object.
     pub object: String,
-    /// Its place in the object, from 0.
+    /// The place of the event in the object, from 0.
     pub index: usize,
 }
 
 /// A delivery that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Why.
+    /// The reason why it was given up.
     pub reason: DeadLetterReason,
     /// The delivery, as it stood after its last attempt.
     pub delivery: Delivery,
@@ -221,8 +222,8 @@ pub struct DeadLetter {
     /// Whether it was dropped, as its subscription asks, and only the notice about it is missing.
     /// It is not written to the bucket.
     pub dropped: bool,
-    /// The time since which its link or its subscription was not well when it was given up; `None`
-    /// if both were well, or it was given up for a reason that no outage explains.
+    /// The time since which its link or its subscription was unhealthy when it was given up; `None`
+    /// if both were healthy, or it was given up for a reason that no outage explains.
     pub outage_since: Option<Timestamp>,
 }
 
@@ -268,7 +269,7 @@ impl DeadLetter {
 }
 
 impl LastAttempt {
-    /// The way it ended, whenever that was: the same for attempts that ended alike.
+    /// The end of the attempt without its time: the same for attempts that ended alike.
     pub fn without_time(self) -> Self {
         Self {
             at: Timestamp::EPOCH,
@@ -302,7 +303,7 @@ impl LastAttempt {
 }
 
 impl Delivery {
-    /// The same delivery with other events: what is left of it, or a part of it.
+    /// The same delivery with other events: the rest of it, or a part of it.
     pub fn with_events(&self, events: Vec<DeliveryEntry>) -> Self {
         Self {
             topic: self.topic.clone(),
@@ -319,9 +320,9 @@ impl Delivery {
         }
     }
 
-    /// How much the delivery log keeps of it, where `default` is for a topic without a setting. If
-    /// its subscription is gone, so is what its topic said: then what a record has counted as
-    /// waiting gets the record of its end, without its payload.
+    /// The amount that the delivery log keeps of the delivery, where `default` is for a topic
+    /// without a setting. If its subscription is gone, so is the setting of its topic: then an
+    /// event that a record has counted as waiting gets the record of its end, without its payload.
     pub fn log_mode(
         &self,
         subscription: Option<&Subscription>,
@@ -345,8 +346,9 @@ impl Delivery {
             .has_accepted(self.identity, self.published_at)
     }
 
-    /// The same, as a record says it that may be an old one: only equal identities are sure. Events
-    /// without an identity are judged by their time.
+    /// Whether its events were accepted for this creation of their subscription, according to a
+    /// record that may be old: only equal identities are sure. Events without an identity are
+    /// judged by their time.
     pub fn is_surely_for(&self, subscription: &Subscription) -> bool {
         match self.identity {
             Some(_) => subscription.created.identity() == self.identity,
@@ -365,8 +367,8 @@ impl Delivery {
         latest.map_or(self.published_at, |at| at.max(self.published_at))
     }
 
-    /// Whether it was tried before, or waited for something: its endpoint may not be well, also
-    /// where the worker that has it now knows nothing of that.
+    /// Whether it was tried before, or waited for something: its endpoint may be unhealthy, even if
+    /// the worker that has it now does not know.
     pub fn has_waited(&self) -> bool {
         self.attempts > 0 || self.not_before > self.begins_at()
     }

@@ -38,7 +38,7 @@ pub enum EndpointUrlError {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EndpointUrl(Arc<ParsedEndpoint>);
 
-/// What every delivery asks of its endpoint.
+/// The facts that every delivery needs of its endpoint.
 #[derive(PartialEq, Eq, Hash)]
 struct ParsedEndpoint {
     url: Url,
@@ -144,7 +144,7 @@ fn link_of(url: &Url) -> Link {
 
 impl fmt::Debug for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A query may carry a token, so only what names the endpoint is shown.
+        // A query may carry a token, so only scheme, host, port and path are shown.
         write!(f, "{}{}", self.link(), self.0.url.path())
     }
 }

@@ -34,7 +34,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Writes the same without a text of its own.
+/// Writes the digits without a text of their own.
 pub(crate) fn write<const N: usize>(f: &mut fmt::Formatter<'_>, bytes: [u8; N]) -> fmt::Result {
     f.write_str(str::from_utf8(bytes.map(digit_pair).as_flattened()).map_err(|_| fmt::Error)?)
 }

@@ -1,6 +1,7 @@
-//! Hops: how many deliveries of posthaste an event came through. A delivery says one more than its
-//! events have, and a publish request that says [`HOPS_MAX`] or more is refused, so that endpoints
-//! that form a loop end it by themselves. A receiver that drops the header is not protected.
+//! Hops: the number of deliveries of posthaste that an event came through. A delivery says one more
+//! than its events have, and a publish request that says [`HOPS_MAX`] or more is refused, so that
+//! endpoints that form a loop end it by themselves. A receiver that drops the header is not
+//! protected.
 
 use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,7 @@ impl Hops {
         self.0 == 0
     }
 
-    /// The hops of what an endpoint receives.
+    /// The hops of the events that an endpoint receives.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

@@ -1,6 +1,6 @@
 //! Identity of topics and subscriptions: each creation under a name has a random one, so that a
-//! subscription that was deleted and created again never receives what was accepted for the old
-//! one. Identities are compared for equality. Times are compared only where one side has no
+//! subscription that was deleted and created again never receives events that were accepted for the
+//! old one. Identities are compared for equality. Times are compared only where one side has no
 //! identity of its own: messages and records of older programs.
 
 use std::collections::BTreeMap;
@@ -95,8 +95,8 @@ impl TopicCreations {
         *self == Self::default()
     }
 
-    /// The creations after a write: what was there before keeps its creation, and gets one if it
-    /// has none; what is new gets one with its time.
+    /// The creations after a write: an existing entity keeps its creation, and gets one if it has
+    /// none; a new one gets a creation with its time.
     #[must_use]
     pub fn after_write<'a>(
         &self,
@@ -147,16 +147,16 @@ impl SubscriptionCreation {
             && is_of(self.subscription, at, subscription, accepted_at)
     }
 
-    /// The same of the topic alone.
+    /// Whether events were accepted for this creation of the topic alone.
     pub fn topic_accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
         let topic = identity.map(|identity| identity.topic);
         is_of(self.topic, Some(self.topic_at), topic, accepted_at)
     }
 }
 
-/// Whether what was accepted at this time for the creation `id` was accepted for this one, which
-/// took place at `at`. A creation that is older than its identity may have had another one before
-/// an older program dropped it.
+/// Whether events that were accepted at this time for the creation `id` were accepted for this one,
+/// which took place at `at`. A creation that is older than its identity may have had another one
+/// before an older program dropped it.
 fn is_of(
     own: Option<CreationRecord>,
     at: Option<Timestamp>,
@@ -361,7 +361,7 @@ mod tests {
         );
     }
 
-    /// Record that lost its identities still receives what was accepted with them.
+    /// A record that lost its identities still receives events that were accepted with them.
     #[test]
     fn record_without_identities_still_accepts_earlier_events() {
         let later = AT + Duration::from_hours(1);

@@ -1,9 +1,8 @@
-//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to
-//! them for a while or at a time of their own. Pure: times are arguments.
+//! Temporary entities: topics and subscriptions that are deleted automatically, when they were
+//! unused for a while or at a time of their own. Pure: times are arguments.
 //!
-//! What happens to an entity is noted now and then in an object of its own, never on every event:
-//! so a deletion waits for as much longer as two notes may be apart, and comes late rather than
-//! early.
+//! The use of an entity is noted now and then in an object of its own, never on every event: so a
+//! deletion waits longer by the time between two notes, and comes late rather than early.
 
 use std::time::Duration;
 
@@ -12,9 +11,10 @@ use crate::model::{SQS_DELAY_MAX, Timestamp};
 /// The most notes that one process writes in one idle time.
 const NOTES_PER_IDLE_TIME: u32 = 4;
 
-/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the
-/// shortest idle time (5 min) the subscription then stays for 20 minutes after a retry was
-/// scheduled, also where the queue is slow. What waits longer is found in the object store.
+/// The time ahead for which a wait is noted for its subscription: the longest that the queue
+/// delays. With the shortest idle time (5 min) the subscription then stays for 20 minutes after a
+/// retry was scheduled, also where the queue is slow. Events that wait longer are found in the
+/// object store.
 const WAIT_NOTED_AHEAD: Duration = SQS_DELAY_MAX;
 
 /// The lifetime of a subscription.
@@ -46,8 +46,8 @@ pub fn is_worth_noting(idle: Duration, noted: Option<Timestamp>, at: Timestamp) 
     noted.is_none_or(|noted| at >= noted + idle / NOTES_PER_IDLE_TIME)
 }
 
-/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted
-/// came at most a quarter of the idle time later.
+/// Whether an entity is idle for which `noted` is the last note of activity. Activity that was not
+/// noted came at most a quarter of the idle time later.
 pub fn is_idle(idle: Duration, noted: Timestamp, now: Timestamp) -> bool {
     now >= noted + idle + idle / NOTES_PER_IDLE_TIME
 }
@@ -117,7 +117,7 @@ mod tests {
         assert!(!is_idle(Duration::MAX, Timestamp::EPOCH, NOW));
     }
 
-    /// Subscription is not idle for twenty minutes after a retry was scheduled.
+    /// A subscription is not idle for twenty minutes after a retry was scheduled.
     #[test]
     fn scheduled_retry_keeps_subscription_busy_for_20_minutes() {
         let idle = AUTO_DELETE_ON_IDLE_MIN;

@@ -1,5 +1,5 @@
-//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: nothing around it
-//! is decoded or kept.
+//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: the text around it
+//! is neither decoded nor kept.
 
 mod step;
 
@@ -55,7 +55,7 @@ impl JsonPointer {
     }
 }
 
-/// The text of a JSON string; `None` for another value, or one that is no Unicode (a lone
+/// The text of a JSON string; `None` for another value, or one that is not Unicode (a lone
 /// surrogate).
 pub fn decode_string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The document of RFC 6901 §5, and what an event may hold besides.
+    /// The document of RFC 6901 §5, and other values that an event may hold.
     const JSON: &str = r#"{ "foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, "g|h": 4, "i\\j": 5,
         "k\"l": 6, " ": 7, "m~n": 8, "twice": 1, "twice": 2, "deep": {"\ud800": 9, "n": 1.00 } , "\u006fne": true }"#;
 

@@ -1,4 +1,4 @@
-//! Every limit the program leans on, with its unit and source. Nothing is decided here.
+//! Every limit of the program, with its unit and source. This file decides nothing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 pub const SQS_DELAY_SECS_MAX: u16 = 900;
 
-/// The same as a length of time.
+/// Longest delay SQS accepts, as a length of time.
 pub const SQS_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
 /// Longest visibility timeout SQS accepts, in seconds (12 hours).
@@ -157,9 +157,9 @@ pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
 /// Without batching, preferred bytes of one delivery message: what SQS bills as one request.
 pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
 
-/// How much earlier than its subscription an event may have been accepted and still be for it,
-/// where one of the two has no identity: two machines' clocks may differ, and so may what a message
-/// and a record call the same moment.
+/// Longest time by which an event may have been accepted before its subscription and still be for
+/// it, where one of the two has no identity: two machines' clocks may differ, and so may the times
+/// that a message and a record have for one moment.
 pub const CREATED_AGAIN_MARGIN: Duration = Duration::from_mins(1);
 
 /// Number of deliveries of posthaste from which a publish request with such events is refused: its
@@ -181,13 +181,13 @@ pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 /// queue retention).
 pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
-/// The longest time ahead for which an event can be scheduled: a month. Nobody else's bound is
-/// followed: SQS delays for a quarter of an hour, Event Grid does not delay at all.
+/// The longest time ahead for which an event can be scheduled: a month. No other service sets an
+/// example: SQS delays for a quarter of an hour, Event Grid does not delay at all.
 pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_hours(30 * 24);
 
-/// The time for which the note is kept that a scheduled event was taken back: as long as anything may
-/// wait that was accepted before it, however late its release is. On AWS payloads of scheduled events
-/// are kept for as long. S3 counts from the writing, and its rules act once a day.
+/// The time for which the note is kept that a scheduled event was taken back: as long as any event
+/// may wait that was accepted before it, however late its release is. On AWS payloads of scheduled
+/// events are kept for as long. S3 counts from the writing, and its rules act once a day.
 pub const CANCELLATION_KEPT: Duration =
     SCHEDULED_AHEAD_MAX.saturating_add(PAYLOAD_KEPT.saturating_add(Duration::from_hours(24)));
 
@@ -214,12 +214,12 @@ pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// The time for which a request's idempotency key is remembered after it was published.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
-/// How long a request keeps its idempotency key to itself while it is published: longer than a
+/// The time for which a request owns its idempotency key while it is published: longer than a
 /// function on AWS may run (75 s), so that only a crash leaves one behind.
 pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
 
-/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the
-/// other: far more than clocks that are kept by NTP are.
+/// Largest difference of two workers' clocks at which a time that one wrote is of use to the other:
+/// far more than that of clocks that NTP keeps.
 pub const IDEMPOTENCY_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// The time between the end of an idempotency key and its deletion. A request that claims the key
@@ -262,7 +262,7 @@ pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
 /// open needs no bound.
 pub const CONCURRENT_REQUESTS_MAX: u32 = 1000;
 
-/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents
+/// The time that an endpoint has to consent by calling back (Event Grid: ten minutes; CloudEvents
 /// names no time).
 /// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
@@ -271,31 +271,31 @@ pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 /// <https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4>
 pub const DNS_NAME_BYTES_MAX: usize = 253;
 
-/// Longest time an endpoint has to answer a handshake's request, whatever it has for events:
-/// whoever writes the subscription waits for it, and on AWS manage has 30 s.
+/// Longest time an endpoint has to answer a handshake's request, regardless of its timeout for
+/// events: the request that writes the subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
 /// Longest wait that an endpoint may ask for by `Retry-After` for one event: the longest step of
 /// the default schedule.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
 
-/// Longest of it for which the whole subscription pauses: what waits meanwhile waits in the queue,
-/// which delays by [`SQS_DELAY_MAX`] at most.
+/// Longest part of such a wait for which the whole subscription pauses: its events wait in the
+/// queue meanwhile, which delays by [`SQS_DELAY_MAX`] at most.
 pub const PAUSE_MAX: Duration = SQS_DELAY_MAX;
 
 /// Shortest pause that all workers learn of. A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
 
-/// How long after its timeout an endpoint's answer still takes an event out of the retry queue
-/// (Event Grid: 3 minutes).
+/// The time after its timeout in which an endpoint's answer still takes an event out of the retry
+/// queue (Event Grid: 3 minutes).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const LATE_ANSWER_MAX: Duration = Duration::from_mins(3);
 
-/// Most requests that go on after their timeout, in all: each holds a connection, and a body that
-/// was not read yet.
+/// Most requests that continue after their timeout, in all: each holds a connection, and a body
+/// that was not read yet.
 pub const LATE_ANSWERS_MAX: usize = 512;
 
-/// Most of them to one link, so that one endpoint that hangs cannot take all.
+/// Most such requests to one link, so that one endpoint that hangs cannot take all.
 pub const LATE_ANSWERS_PER_LINK_MAX: usize = 64;
 
 /// The time for which the note of a late answer is kept: longer than any event lives.
@@ -309,8 +309,8 @@ pub const EVENTS_PER_BATCH_MAX: u32 = 5000;
 /// some 60 bytes each with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
 pub const ACKNOWLEDGED_EVENTS_MAX: u32 = 1000;
 
-/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put
-/// is no outage.
+/// The least time for which a bucket refuses a dead letter before it is dropped: one failed put is
+/// not an outage.
 pub const DEAD_LETTER_GIVE_UP_MIN: Duration = Duration::from_mins(5);
 
 /// Largest preferred batch size, in kilobytes of 1024 bytes (Event Grid).
@@ -421,8 +421,8 @@ pub const REPLAY_KEYS_MAX: usize = 1000;
 /// Most failures that a replay shows; all are counted.
 pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 
-/// Events per second at which recovery goes when its subscription does not say: half of what a
-/// replay by hand has, because nobody looks on.
+/// Events per second at which recovery goes when its subscription does not say: half of the rate of
+/// a replay by hand, because no person watches it.
 pub const RECOVERY_RATE_DEFAULT: u32 = 50;
 
 /// The time after its first acceptance in which recovery sends an event, when its subscription does
@@ -462,13 +462,13 @@ pub const RECORDS_MESSAGE_BYTES_MAX: usize = 900_000;
 /// cut.
 pub const LOG_TEXT_CHARS_MAX: usize = 1_024;
 
-/// Bytes of an answer's body that the delivery log keeps.
+/// Bytes of a response's body that the delivery log keeps.
 pub const LOG_ANSWER_BYTES_MAX: usize = 256;
 
 /// Largest payload in the delivery log, in bytes. Of a larger one it keeps the reference.
 pub const LOG_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most records that a look-up by an id answers. An event has one for each attempt and
+/// Most records that a look-up by an id returns. An event has one for each attempt and
 /// subscription; ids that repeat without end must not fill the memory.
 pub const LOG_LOOK_UP_RECORDS_MAX: usize = 1_000;
 
@@ -554,12 +554,12 @@ pub const ACCEPTANCE_WAIT_MIN: Duration = Duration::from_secs(5);
 /// that both can be looked at together.
 pub const DISABLED_KEPT: Duration = LOG_RETENTION_DEFAULT;
 
-/// Time before that end at which an operator is told of it: a day, so that somebody reads it at
-/// work.
+/// Time before that end at which an operator is told of it: a day, so that it is read during work
+/// hours.
 pub const MISSED_TOLD_BEFORE: Duration = Duration::from_hours(24);
 
 /// Share of the room for these dead letters, in per cent, from which on an operator is told that it
-/// ends. How soon that is, nobody knows.
+/// ends. The time until then is unknown.
 pub const MISSED_TOLD_PERCENT: u64 = 90;
 
 /// Share of the disk that these dead letters take at most by default, in per cent: twice the

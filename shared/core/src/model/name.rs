@@ -25,8 +25,8 @@ pub enum NameError {
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident) => {
         $(#[$doc])*
-        /// Guaranteed `[A-Za-z0-9][A-Za-z0-9-]{0,63}` and not reserved. Case is kept as written; whoever
-        /// looks one up compares [`folded`](Self::folded) forms.
+        /// Guaranteed `[A-Za-z0-9][A-Za-z0-9-]{0,63}` and not reserved. Case is kept as written;
+        /// look-ups compare [`folded`](Self::folded) forms.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
         #[serde(try_from = "String")]
         pub struct $type(Arc<str>);

@@ -34,7 +34,7 @@ pub enum OwnershipClaim {
 pub struct LivingOwner(pub StateOwner);
 
 impl StateOwner {
-    /// The claim of `stack` once it is given up: nobody was ever seen, so that it holds for no time.
+    /// The claim of `stack` once it is given up: last seen at the epoch, so it has expired.
     pub fn released_by(stack: &str) -> Self {
         Self {
             stack: stack.to_owned(),
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(claim(SEEN_AT), Err(LivingOwner(owner())));
         assert_eq!(claim(after(just_alive)), Err(LivingOwner(owner())));
         assert_eq!(claim(after(gone)), Ok(OwnershipClaim::Due));
-        // Its clock is ahead.
+        // The clock of the other stack is ahead.
         assert_eq!(
             claim(Timestamp::from_millis(SEEN_AT.as_millis() - 1)),
             Err(LivingOwner(owner()))

@@ -1,5 +1,6 @@
-//! Texts that people paste: URLs, keys and secrets. What a page or an editor put around one is left
-//! out. What nobody sees within one is refused by its name: the text is not what it looks like.
+//! Texts that people paste: URLs, keys and secrets. Characters that a page or an editor put around
+//! the text are left out. Invisible characters within it are refused by their names, because the
+//! text is not what it looks like.
 
 use super::made_key::is_broken;
 use super::secret::ADMIN_KEY_CHARS_MIN;
@@ -13,7 +14,7 @@ pub enum PastedError {
     Hidden {
         /// The character.
         character: char,
-        /// Its place in the text without what is around it, from 1.
+        /// The place in the text without its surroundings, from 1.
         place: usize,
     },
     /// A key that is too short to be an admin key.
@@ -30,7 +31,7 @@ pub enum PastedError {
     NoKey {
         /// The character.
         character: char,
-        /// Its place, from 1.
+        /// The place of the character, from 1.
         place: usize,
     },
 }
@@ -135,7 +136,7 @@ fn name(character: char) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Everything that pages, mail programs and editors put around a text.
+    /// The characters that pages, mail programs and editors put around a text.
     const AROUND: [&str; 14] = [
         " ", "\n", "\r\n", "\t", "\u{a0}", "\u{ad}", "\u{200b}", "\u{200d}", "\u{200e}",
         "\u{202e}", "\u{2060}", "\u{2066}", "\u{3000}", "\u{feff}",

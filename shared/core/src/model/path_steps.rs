@@ -1,7 +1,7 @@
 //! Segments of a path that are steps: `.` and `..`.
 
 /// Whether a path, or a text that is to be a part of one, has a segment that is a step. A backslash
-/// separates segments too, as it does for some who read paths.
+/// separates segments too, as it does for some readers of paths.
 pub fn has_steps(path: &str) -> bool {
     path.split(['/', '\\'])
         .any(|segment| matches!(segment, "." | ".."))

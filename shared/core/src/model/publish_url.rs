@@ -124,7 +124,7 @@ fn reaches_listener(target: IpAddr, listening: IpAddr) -> bool {
     };
     match listening {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => target.is_ipv4() && target.is_loopback(),
-        // It takes IPv4 too.
+        // The unspecified IPv6 address takes IPv4 too.
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => target.is_loopback(),
         listening => target == listening.to_canonical(),
     }

@@ -1,5 +1,5 @@
 //! Event Grid's shared access signatures, `r={resource}&e={expiry}&s={signature}`: a publish key
-//! lends its right to whoever holds the token, until it expires.
+//! lends its right to the holder of the token, until it expires.
 //! <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures>
 
 use std::fmt;
@@ -13,7 +13,7 @@ use url::{Url, form_urlencoded};
 
 use crate::model::{Secret, Timestamp, TopicName};
 
-/// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the
+/// The form in which .NET and JavaScript write the expiry; Java writes no leading zeros, which the
 /// same form takes.
 const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 
@@ -94,8 +94,7 @@ impl<'a> SasToken<'a> {
 }
 
 impl fmt::Debug for SasToken<'_> {
-    /// Shows neither the signed text nor the signature, because anybody who reads a token may use
-    /// it.
+    /// Shows neither the signed text nor the signature, because every reader of a token may use it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }

@@ -1,4 +1,4 @@
-//! The headers of requests that say who sends them: which ones are sent, and by which names.
+//! The headers of requests that identify the sender: which ones are sent, and by which names.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -43,12 +43,12 @@ pub enum SenderHeader {
 )]
 pub struct PrefixError;
 
-/// The headers that say who sends a request. The signature's are no part of them. Clones share what
-/// is not as the documents say.
+/// The headers that identify the sender of a request, without those of the signature. Clones share
+/// names that differ from the documented ones.
 #[derive(Debug, Clone, Default)]
 pub struct SenderHeaders(Option<Arc<SenderHeaderNames>>);
 
-/// What of them is sent, and by which names.
+/// The headers that are sent, and their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderHeaderNames {
     /// The header with the type of a request, as Event Grid has it.
@@ -70,7 +70,7 @@ pub struct SenderHeaderNames {
     pub has_origin: bool,
 }
 
-/// All of them, by the names that the documents have.
+/// All headers, by the names that the documents have.
 static DOCUMENTED: SenderHeaderNames = SenderHeaderNames {
     event_type: Some(HeaderName::from_static("aeg-event-type")),
     delivery_count: Some(HeaderName::from_static("aeg-delivery-count")),
@@ -99,11 +99,11 @@ impl PartialEq for SenderHeaders {
 impl Eq for SenderHeaders {}
 
 impl SenderHeaders {
-    /// All of them, by the names that the documents have.
+    /// All headers, by the names that the documents have.
     pub const DEFAULT: Self = Self(None);
 
     /// Headers whose names begin with `prefix` in place of `aeg` and `posthaste`, without those of
-    /// `omitted`. With a prefix the agent is the prefix, and the header of hops names nobody.
+    /// `omitted`. With a prefix the agent is the prefix, and the header of hops names no program.
     pub fn new(prefix: Option<&str>, omitted: &[SenderHeader]) -> Result<Self, PrefixError> {
         let mut headers = match prefix {
             Some(prefix) => SenderHeaderNames::from_prefix(prefix)?,

@@ -86,7 +86,7 @@ pub struct Subscription {
     pub recovery: RecoveryPolicy,
     /// The headers that are added to its requests.
     pub delivery_headers: Vec<DeliveryHeader>,
-    /// The headers that say who sends them, where its topic has its own.
+    /// The headers that identify the sender, where the topic has its own.
     pub sender_headers: Option<SenderHeaders>,
     /// The secrets that sign its requests.
     pub signing: Vec<SigningSecret>,
@@ -97,7 +97,7 @@ pub struct Subscription {
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: SubscriptionStatus,
-    /// What becomes of events that are published while it is disabled, where that was chosen.
+    /// The chosen fate of events that are published while the subscription is disabled.
     pub while_disabled: Option<WhileDisabled>,
     /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
     /// an operator did.
@@ -158,23 +158,23 @@ pub enum WhileDisabled {
 
 display_the_word!(WhileDisabled);
 
-/// What a subscription does with an event that is published now.
+/// The fate of an event that is published for a subscription now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubscriptionIntake {
-    /// It is delivered, or waits.
+    /// The event is delivered, or waits.
     Delivers,
-    /// It becomes a dead letter.
+    /// The event becomes a dead letter.
     DeadLetters,
-    /// It is skipped.
+    /// The event is skipped.
     Skips,
-    /// It passes by.
+    /// The event passes by the subscription.
     PassesBy,
 }
 
 /// For how long a disabled subscription's new events become dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepingMissed {
-    /// They are skipped.
+    /// The events are skipped.
     Never,
     /// Until this time. Then they are skipped.
     Until(Timestamp),
@@ -183,9 +183,9 @@ pub enum KeepingMissed {
 }
 
 impl KeepingMissed {
-    /// The same by what was chosen, by whether the subscription wants dead letters at all, and by
-    /// the time at which its endpoint disabled it, if it did. Where nothing was chosen that counts:
-    /// nobody may have noticed yet.
+    /// Decides by the chosen fate, by whether the subscription has dead letters at all, and by the
+    /// time at which its endpoint disabled it, if it did. That time counts only without a choice:
+    /// people may not have noticed yet.
     pub fn from_choice(
         chosen: Option<WhileDisabled>,
         wants_letters: bool,
@@ -208,7 +208,7 @@ impl SubscriptionStatus {
 }
 
 impl Subscription {
-    /// The headers that say who sends its requests: its topic's own, or else these.
+    /// The headers that identify the sender of its requests: its topic's own, or else these.
     pub fn sender_headers<'a>(&'a self, others: &'a SenderHeaders) -> &'a SenderHeaders {
         self.sender_headers.as_ref().unwrap_or(others)
     }
@@ -229,7 +229,7 @@ impl Subscription {
         )
     }
 
-    /// What becomes of an event that is published at this time.
+    /// The fate of an event that is published at this time.
     pub fn intake_at(&self, now: Timestamp) -> SubscriptionIntake {
         match self.status_at(now) {
             _ if self.lifetime.is_over(now) => SubscriptionIntake::PassesBy,

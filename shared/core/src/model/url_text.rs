@@ -85,7 +85,7 @@ fn is_as_written(text: &str, url: &Url) -> bool {
         Some((credentials, place)) => (credentials, place),
         None => ("", authority),
     };
-    // Nothing before an `@` is dropped; what stands there is refused elsewhere.
+    // The part before an `@` is kept, because other code refuses it.
     let has_credentials = !url.username().is_empty() || url.password().is_some();
     scheme.eq_ignore_ascii_case(url.scheme())
         && !authority.contains('\\')

@@ -1,6 +1,6 @@
-//! Texts of strangers on terminals and pages: producers, endpoints and files write them. Characters
-//! that nobody sees, and those that steer a terminal or turn other characters round, are shown as
-//! their code points in texts for people, and escaped in JSON, whose value stays the same.
+//! Texts of strangers on terminals and pages: producers, endpoints and files write them. Invisible
+//! characters, and those that steer a terminal or turn other characters round, are shown as their
+//! code points in texts for people, and escaped in JSON, whose value stays the same.
 
 use std::borrow::Cow;
 use std::fmt::Write;

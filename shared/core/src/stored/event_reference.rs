@@ -5,8 +5,8 @@ use crate::delivery_log::log_text;
 use crate::model::{SubscriptionName, TopicName, WEBHOOK_ID_PREFIX, is_object_key};
 use crate::stored::dead_letter::{dead_letter_hour, dead_letter_owner, dead_letters_of};
 
-/// What a text may be, by its form. Producers choose ids freely, so every text may be an event's
-/// id, whatever else it may be.
+/// The meanings that a text may have, by its form. Producers choose ids freely, so every text may
+/// be an event's id besides anything else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventReference {
     /// The id of an event, as the delivery log keeps it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
@@ -35,7 +35,7 @@ enum InputBytes {
 }
 
 impl MergeInput {
-    /// A file whose bytes are in memory. The name is noted in what is made of it; it has no comma.
+    /// A file whose bytes are in memory. The name is noted in the merged file; it has no comma.
     pub fn in_memory(name: String, bytes: Bytes) -> Self {
         Self {
             name,
@@ -164,11 +164,10 @@ impl OpenedMergeInput {
         let Some(column) = self.footer.column_index(name) else {
             return Ok(ColumnCells::empty(column_type, rows));
         };
-        let read = || {
+        decode_guarded(&self.name, || {
             self.pages_of_column(group, column)
                 .read_rows(&self.bytes, from_ref(&(0..rows)))
-        };
-        decode_guarded(&self.name, read)
+        })
     }
 
     /// Puts rows of a column, in ascending order, in their places.
@@ -186,13 +185,12 @@ impl OpenedMergeInput {
             let group = self.group_of_row(*first);
             let len = rows.partition_point(|row| *row < self.starts[group + 1]);
             let in_group = row_ranges(rows[..len].iter().map(|row| row - self.starts[group]));
-            let read = || {
+            decode_guarded(&self.name, || {
                 let from = self
                     .pages_of_column(group, column)
                     .read_rows(&self.bytes, &in_group)?;
                 cells.put_rows(from, &places[..len])
-            };
-            decode_guarded(&self.name, read)?;
+            })?;
             rows = &rows[len..];
             places = &places[len..];
         }
@@ -215,29 +213,37 @@ impl OpenedMergeInput {
         }
     }
 
-    /// The columns of the file. An error if one is of a type that the log does not have.
+    /// Returns the columns of the file, or an error if one is of a type that the log does not have.
     fn stored_columns(&self) -> Result<Vec<StoredColumn>, ParquetError> {
         let schema = self.footer.meta.file_metadata().schema_descr();
-        let stored = |(index, descr): (usize, &ColumnDescPtr)| {
-            let column_type = column_type(descr);
-            let column_type = column_type
-                .ok_or_else(|| broken_bytes("a column is of a type that the log does not have"))?;
-            let group = self.footer.meta.row_groups().first();
-            let encoding = match find_column(descr.name()) {
-                Some(own) => own.encoding,
-                None => group.map_or(ColumnEncoding::Distinct, |group| {
-                    stored_encoding(group.column(index))
-                }),
-            };
-            let required = descr.max_def_level() == 0;
-            Ok(StoredColumn {
-                name: descr.name().to_owned(),
-                column_type,
-                required,
-                encoding,
-            })
+        schema
+            .columns()
+            .iter()
+            .enumerate()
+            .map(|(index, descr)| self.stored_column(index, descr))
+            .collect()
+    }
+
+    fn stored_column(
+        &self,
+        index: usize,
+        descr: &ColumnDescPtr,
+    ) -> Result<StoredColumn, ParquetError> {
+        let column_type = column_type(descr)
+            .ok_or_else(|| broken_bytes("a column is of a type that the log does not have"))?;
+        let group = self.footer.meta.row_groups().first();
+        let encoding = match find_column(descr.name()) {
+            Some(own) => own.encoding,
+            None => group.map_or(ColumnEncoding::Distinct, |group| {
+                stored_encoding(group.column(index))
+            }),
         };
-        schema.columns().iter().enumerate().map(stored).collect()
+        Ok(StoredColumn {
+            name: descr.name().to_owned(),
+            column_type,
+            required: descr.max_def_level() == 0,
+            encoding,
+        })
     }
 }
 
@@ -245,14 +251,16 @@ fn page_indexes(
     footer: &FileFooter,
     bytes: &InputBytes,
 ) -> Result<Vec<Vec<OffsetIndexMetaData>>, ParquetError> {
-    let of_group = |group: &RowGroupMetaData| {
-        group
-            .columns()
-            .iter()
-            .map(|chunk| page_index(chunk, bytes))
-            .collect()
-    };
-    footer.meta.row_groups().iter().map(of_group).collect()
+    let groups = footer.meta.row_groups().iter();
+    groups
+        .map(|group| {
+            group
+                .columns()
+                .iter()
+                .map(|chunk| page_index(chunk, bytes))
+                .collect()
+        })
+        .collect()
 }
 
 /// The columns of all inputs: ours in our order, then those that this program does not know. A

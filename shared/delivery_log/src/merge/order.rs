@@ -72,12 +72,13 @@ pub(super) fn rows_by_input(group: &[RowPlace], inputs: usize) -> Vec<PickedRows
     for (place, row) in group.iter().enumerate() {
         rows[row.input()].push((row.row(), place));
     }
-    let picked = |mut rows: Vec<(usize, usize)>| {
-        rows.sort_unstable();
-        let (rows, places) = rows.into_iter().unzip();
-        PickedRows { rows, places }
-    };
-    rows.into_iter().map(picked).collect()
+    rows.into_iter()
+        .map(|mut rows| {
+            rows.sort_unstable();
+            let (rows, places) = rows.into_iter().unzip();
+            PickedRows { rows, places }
+        })
+        .collect()
 }
 
 /// Topics and subscriptions, numbered as they come.
@@ -102,7 +103,7 @@ impl OwnerNumbers {
     }
 }
 
-/// The columns that say the order, of one row group.
+/// The columns of one row group that decide the order.
 struct OrderColumns {
     topics: ColumnCells,
     subscriptions: ColumnCells,
@@ -113,12 +114,11 @@ struct OrderColumns {
 
 impl OrderColumns {
     fn read(input: &OpenedMergeInput, group: usize) -> Result<Self, LogError> {
-        let text = |name| input.group_column(group, name, ColumnType::Text);
         Ok(Self {
-            topics: text("topic")?,
-            subscriptions: text("subscription")?,
+            topics: input.group_column(group, "topic", ColumnType::Text)?,
+            subscriptions: input.group_column(group, "subscription", ColumnType::Text)?,
             times: input.group_column(group, "time", ColumnType::Time)?,
-            ids: text("record_id")?,
+            ids: input.group_column(group, "record_id", ColumnType::Text)?,
             rows: input.group_rows(group),
         })
     }
@@ -158,7 +158,7 @@ fn cell_bytes(cells: &ColumnCells, row: usize) -> &[u8] {
     }
 }
 
-/// The number that an id of ours is, or a digest of one that is not.
+/// The number that one of our ids is, or a digest of any other id.
 fn id_number(id: &[u8]) -> u128 {
     let number = std::str::from_utf8(id).ok().filter(|text| text.len() == 32);
     let number = number.and_then(|text| u128::from_str_radix(text, 16).ok());

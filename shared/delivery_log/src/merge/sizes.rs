@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 
-/// Most bytes of a page that are taken for true. Damaged ones may say anything.
+/// Most bytes that a page is believed to have. Damaged pages may claim any number.
 const PAGE_BYTES_MAX: u64 = 1 << 40;
 
 /// Sizes of the rows of a row group.
@@ -33,12 +33,12 @@ impl RowSizes {
             }
         }
         let mut bytes = 0_i64;
-        let run = |(row, change)| {
+        let runs = changes.into_iter().map(|(row, change)| {
             bytes += change;
             (row, usize::try_from(bytes).unwrap_or_default())
-        };
+        });
         Self {
-            runs: changes.into_iter().map(run).collect(),
+            runs: runs.collect(),
         }
     }
 
@@ -61,17 +61,16 @@ fn text_bytes<'a>(
 }
 
 fn add_pages(changes: &mut SizeChanges, index: &OffsetIndexMetaData, bytes: &[i64], rows: usize) {
-    let first = |page: usize| {
-        let row = index
-            .page_locations()
-            .get(page)
-            .map(|page| page.first_row_index);
-        row.and_then(|row| usize::try_from(row).ok())
-            .unwrap_or(rows)
-    };
     for (page, bytes) in bytes.iter().enumerate() {
-        spread_bytes(changes, first(page), first(page + 1), *bytes);
+        let from = first_row(index, page).unwrap_or(rows);
+        let to = first_row(index, page + 1).unwrap_or(rows);
+        spread_bytes(changes, from, to, *bytes);
     }
+}
+
+fn first_row(index: &OffsetIndexMetaData, page: usize) -> Option<usize> {
+    let location = index.page_locations().get(page)?;
+    usize::try_from(location.first_row_index).ok()
 }
 
 /// Spreads bytes over rows.

@@ -1,4 +1,4 @@
-//! The filters of a day: what they must never deny, and how often they are wrong.
+//! The filters of a day: they never deny an id that they have, and are seldom wrong about others.
 
 use parquet::bloom_filter::Sbbf;
 use posthaste_core::model::Timestamp;

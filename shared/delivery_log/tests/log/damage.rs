@@ -1,4 +1,4 @@
-//! Damaged files are errors, or answer something; they never panic the caller.
+//! Damaged files are errors, or give some result; they never panic the caller.
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordLookup};

@@ -1,4 +1,4 @@
-//! The log as its users see it: what is written is read, found, listed and merged; damage is an
+//! The log as its users see it: written records are read, found, listed and merged; damage is an
 //! error.
 
 #![expect(

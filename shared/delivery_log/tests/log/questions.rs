@@ -1,4 +1,4 @@
-//! Look-ups and lists answer what a walk over all records answers.
+//! Look-ups and lists find the same records as a walk over all of them.
 
 use posthaste_core::delivery_log::{
     LogRecord, LogResult, RecordFilter, RecordKind, RecordLookup, StatusRange, gather_by_delivery,

@@ -1,4 +1,4 @@
-//! The reads of a question, counted: they follow the number of row groups, and not that of records.
+//! The reads of a query, counted: they follow the number of row groups, and not that of records.
 
 use posthaste_core::delivery_log::{LogResult, RecordFilter, RecordLookup};
 use posthaste_core::model::{LOG_FILE_BYTES_MAX, LOG_ROW_GROUP_RECORDS_MAX};

@@ -1,4 +1,4 @@
-//! What is written is read back.
+//! Records that were written are read back.
 
 use posthaste_core::delivery_log::{LogRecord, RecordFilter, RecordPayload};
 use posthaste_delivery_log::{RowGroups, write_file};

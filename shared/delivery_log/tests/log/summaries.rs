@@ -233,7 +233,7 @@ async fn hour_with_a_damaged_file_stays_in_every_search() {
     assert_eq!(found.damaged.len(), 1, "the file may have had it");
 }
 
-/// An hour of which all files are gone, and one that nobody has summarized.
+/// An hour of which all files are gone, and one that has no summary.
 #[tokio::test]
 async fn summary_of_other_hours_says_nothing() {
     let (log, hours) = three_hours().await;
@@ -271,7 +271,7 @@ async fn search_that_ends_early_says_how_far_it_came() {
     assert_eq!(found.searched_from, None);
 }
 
-/// The reads of a look-up in 30 days of 24 hours, before and after. The answer is the same.
+/// The reads of a look-up in 30 days of 24 hours, before and after. The result is the same.
 #[tokio::test]
 async fn thirty_days_are_searched_in_a_read_a_day() {
     let log = SummarizedLog::default();
@@ -306,8 +306,8 @@ async fn thirty_days_are_searched_in_a_read_a_day() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever became of the files since filters were made, a look-up finds what one without
-    /// summaries finds.
+    /// A look-up finds the same as one without summaries, whatever happened to the files since the
+    /// filters were made.
     #[test]
     fn look_up_never_misses_a_record(
         first in proptest::collection::vec((0_u64..30, 0_u8..4, 1_u64..30), 1..12),

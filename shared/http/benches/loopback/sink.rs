@@ -121,7 +121,7 @@ fn acceptor(path: &str) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Answers after each request's bytes: a connection carries one request at a time.
+/// Serves one connection: a response follows each request's bytes, one request at a time.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut buffer = vec![0; 16 * 1024];
     let mut seen = 0;

@@ -106,7 +106,7 @@ impl<N: NameLookup> NameCache<N> {
         }
     }
 
-    /// Forgets every name, and answers how many were known.
+    /// Forgets every name, and returns how many were known.
     pub(crate) fn flush(&self) -> usize {
         let forgotten = std::mem::take(&mut *self.entries.lock());
         self.names.forget_all();
@@ -120,10 +120,8 @@ impl<N: NameLookup> NameCache<N> {
     /// a time.
     pub(crate) fn trim(&self, now: Duration) -> EvictedAmount {
         let mut entries = self.entries.lock();
-        let is_over =
-            |entry: &NameEntry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
-        let freed = entries.extract_if(|_, entry| is_over(entry));
-        let freed = freed
+        let freed = entries
+            .extract_if(|_, entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1)
             .map(|(name, entry)| EvictedAmount {
                 entries: 1,
                 bytes: name.len() + entry.address_bytes(),
@@ -156,7 +154,7 @@ impl<N: NameLookup> NameCache<N> {
         } else {
             self.kept.min(FAILURES_KEPT)
         };
-        // Nothing is remembered for a name that was flushed while it was looked up.
+        // A name that was flushed while it was looked up is not remembered.
         if let Some(entry) = self.entries.lock().get_mut(host) {
             entry.answer = Some(KeptAddresses {
                 answer,
@@ -203,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers in turn; `None` is "no such name".
+    /// Scripted results of look-ups, in turn; `None` is "no such name".
     struct Script(Mutex<VecDeque<Option<&'static str>>>);
 
     impl NameLookup for Script {
@@ -284,7 +282,7 @@ mod tests {
         check("192.0.2.3").await;
     }
 
-    /// Connections to a name go on taking turns after the name was looked up again.
+    /// Connections to a name continue to take turns after the name was looked up again.
     #[tokio::test]
     async fn connections_take_turns_across_lookups() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.1"), Some("192.0.2.2")]);

@@ -111,7 +111,7 @@ mod tests {
             .collect()
     }
 
-    /// Looks both up, each family with its delay in milliseconds, and answers how long it took.
+    /// Looks both up, each family with its delay in milliseconds, and returns how long it took.
     async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (FamilyAnswer, u64) {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let both = both_families(
@@ -199,7 +199,7 @@ mod tests {
         check_time(300, (0, None), (&["192.0.2.1"], 550)).await;
     }
 
-    /// Answers about IPv4 are waited for to their own end where no IPv6 addresses are known.
+    /// The look-up of IPv4 is awaited to its own end if no IPv6 addresses are known.
     #[tokio::test]
     async fn ipv4_answer_is_awaited_to_its_end_without_ipv6() {
         for v6 in [NONE, UNKNOWN, FAILED] {

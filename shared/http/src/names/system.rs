@@ -51,7 +51,7 @@ enum NameSource {
     Files(SystemFiles),
 }
 
-/// What was read, and when it was last compared with the files.
+/// The configuration that was read, and the time at which it was last compared with the files.
 struct ConfiguredNames {
     names: Arc<NameResolvers>,
     looked_at: Duration,
@@ -79,8 +79,11 @@ impl<C> SystemNames<C> {
     /// Asks this name server and nothing else; without one, the servers of the system's
     /// configuration.
     pub fn new(server: Option<SocketAddr>, clock: C) -> Self {
-        let files = || NameSource::Files(SystemFiles::default());
-        Self::from_source(server.map_or_else(files, NameSource::Server), clock)
+        let source = match server {
+            Some(server) => NameSource::Server(server),
+            None => NameSource::Files(SystemFiles::default()),
+        };
+        Self::from_source(source, clock)
     }
 
     fn from_source(source: NameSource, clock: C) -> Self {
@@ -126,7 +129,7 @@ impl<C: Clock> SystemNames<C> {
 }
 
 impl ConfiguredNames {
-    /// Reads the files. Where the servers are not to be had, the former ones are asked.
+    /// Reads the files. If the servers cannot be read, the former ones are asked.
     fn read_files(
         files: &SystemFiles,
         former: Option<&NameResolvers>,

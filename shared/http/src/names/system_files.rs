@@ -1,6 +1,6 @@
 //! The files by which a system resolves names, and whether they have changed.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) struct SystemFile {
 }
 
 impl Default for SystemFile {
-    /// A file that there is not.
+    /// The state of a file that does not exist.
     fn default() -> Self {
         Self {
             stamp: None,
@@ -58,8 +58,8 @@ impl SystemFile {
     }
 }
 
-/// Which file is at a path, and its last change. The time of the change is the kernel's own, which
-/// no program sets.
+/// The identity of the file at a path, and its last change. The time of the change is the kernel's
+/// own, which no program sets.
 #[derive(Debug, PartialEq, Eq)]
 struct FileStamp {
     file: (u64, u64),
@@ -70,11 +70,11 @@ struct FileStamp {
 impl FileStamp {
     /// The stamp of the file at a path, behind links; `None` without one.
     fn from_path(path: &Path) -> Option<Self> {
-        let of = |it: Metadata| Self {
-            file: (it.dev(), it.ino()),
-            bytes: it.size(),
-            changed: (it.ctime(), it.ctime_nsec()),
-        };
-        path.metadata().ok().map(of)
+        let metadata = path.metadata().ok()?;
+        Some(Self {
+            file: (metadata.dev(), metadata.ino()),
+            bytes: metadata.size(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 }

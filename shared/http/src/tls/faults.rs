@@ -25,16 +25,16 @@ pub(crate) enum CertificateDefect {
     NotYetValid(UnixTime),
     /// The end of its validity is before the begin.
     NeverValid,
-    /// Its names are others.
+    /// The host is not among the names.
     OtherName {
         /// The host that was asked for.
         wanted: String,
-        /// The names that it has.
+        /// The names of the certificate.
         names: Vec<String>,
     },
     /// No known authority issued it.
     UnknownIssuer {
-        /// Whether it names itself as the issuer.
+        /// Whether the certificate names itself as the issuer.
         is_self_signed: bool,
     },
     /// A signature of it, or made by its key, is wrong.
@@ -66,8 +66,10 @@ pub(crate) fn certificate_faults(error: &CertificateError) -> CertificateFaults 
         CertificateError::Other(other) => other.0.downcast_ref::<CertificateFaults>(),
         _ => None,
     };
-    let one = || CertificateFaults(vec![CertificateDefect::from_error(error)]);
-    found.cloned().unwrap_or_else(one)
+    match found {
+        Some(faults) => faults.clone(),
+        None => CertificateFaults(vec![CertificateDefect::from_error(error)]),
+    }
 }
 
 impl CertificateDefect {

@@ -27,7 +27,7 @@ const BASE64_LINE_CHARS: usize = 60;
 /// Why a file of authorities is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RootFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("failed to read root certificates from {path}")]
     Read {
         /// The file.
@@ -36,7 +36,7 @@ pub enum RootFileError {
         #[source]
         source: io::Error,
     },
-    /// A part of it is not what it should be.
+    /// A part of the file is not as it should be.
     #[error("{path}: {fault}")]
     Fault {
         /// The file.
@@ -66,7 +66,7 @@ pub enum RootFileFault {
     Label {
         /// The line of its begin.
         line: usize,
-        /// What it says that it is.
+        /// The kind that its first line names.
         label: String,
     },
     /// A first or last line that is not written as it must be.
@@ -83,19 +83,19 @@ pub enum RootFileFault {
     Certificate {
         /// The line of its begin.
         line: usize,
-        /// Its number in the file.
+        /// The number of the certificate in the file.
         number: usize,
         /// The fault.
         reason: String,
     },
 }
 
-/// Adds the authorities of a file to `roots`, and answers how many certificates it has.
+/// Adds the authorities of a file to `roots`, and returns how many certificates it has.
 pub(super) fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<usize, RootFileError> {
     read_file(roots, path).map(|certificates| certificates.len())
 }
 
-/// The authorities of a file, each in DER. Each can be used as one.
+/// The authorities of a file, each in DER. Each can be used as an authority.
 pub fn read_root_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, RootFileError> {
     read_file(&mut RootCertStore::empty(), path)
 }
@@ -135,12 +135,13 @@ fn add_certificates(
         parse_blocks(bytes)?
     };
     for (at, block) in blocks.iter().enumerate() {
-        let refused = |error: rustls::Error| RootFileFault::Certificate {
-            line: block.line,
-            number: at + 1,
-            reason: error.to_string(),
-        };
-        roots.add(block.der.clone()).map_err(refused)?;
+        roots
+            .add(block.der.clone())
+            .map_err(|error| RootFileFault::Certificate {
+                line: block.line,
+                number: at + 1,
+                reason: error.to_string(),
+            })?;
     }
     if blocks.is_empty() {
         Err(RootFileFault::Empty)
@@ -164,9 +165,10 @@ fn parse_blocks(bytes: &[u8]) -> Result<Vec<CertificateBlock>, RootFileFault> {
     let mut open: Option<(usize, String)> = None;
     for (at, line) in split_lines(bytes).enumerate() {
         let number = at + 1;
-        let line = std::str::from_utf8(line).ok();
-        let is_text = |line: &&str| !line.chars().any(|it| it.is_control() && it != '\t');
-        let line = line.filter(is_text).ok_or(RootFileFault::Binary(number))?;
+        let line = std::str::from_utf8(line)
+            .ok()
+            .filter(|line| !line.chars().any(|it| it.is_control() && it != '\t'))
+            .ok_or(RootFileFault::Binary(number))?;
         let line = line.trim_start_matches(BYTE_ORDER_MARK).trim();
         match (&mut open, BlockBoundary::parse_line(line, number)?) {
             (None, Some(BlockBoundary::Begin)) => open = Some((number, format!("{line}\n"))),
@@ -256,9 +258,11 @@ fn has_boundary_words(line: &str) -> bool {
 }
 
 fn is_data(line: &str) -> bool {
-    let is_base64 = |it: char| it.is_ascii_alphanumeric() || "+/=".contains(it);
+    let is_base64 = line
+        .chars()
+        .all(|it| it.is_ascii_alphanumeric() || "+/=".contains(it));
     let is_underline = line.chars().all(|it| it == '=');
-    line.len() >= BASE64_LINE_CHARS && line.chars().all(is_base64) && !is_underline
+    line.len() >= BASE64_LINE_CHARS && is_base64 && !is_underline
 }
 
 #[cfg(test)]

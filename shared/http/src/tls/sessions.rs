@@ -36,7 +36,7 @@ struct SessionsState {
 }
 
 struct HostSessions {
-    /// Its place in `names`.
+    /// The place of the host in `names`.
     place: usize,
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
@@ -52,14 +52,14 @@ impl TlsSessions {
         })
     }
 
-    /// Forgets all sessions, and answers of how many hosts there were some.
+    /// Forgets all sessions, and returns the number of hosts that had some.
     pub(super) fn forget_all(&self) -> usize {
         let SessionsState { hosts, names, .. } = std::mem::take(&mut *self.state.lock());
         drop(names);
         hosts.len()
     }
 
-    /// Changes what is kept of a host, which becomes known by it.
+    /// Changes the sessions of a host, which becomes known by it.
     fn change_host(&self, name: ServerName<'static>, change: impl FnOnce(&mut HostSessions)) {
         let forgotten = self.state.lock().change_host(name, self.hosts_max, change);
         // Sessions are large, and wiped when they are dropped.
@@ -97,7 +97,7 @@ impl SessionsState {
 
     /// Forgets a host by chance.
     fn forget_one(&mut self) -> Option<HostSessions> {
-        // Splitmix (Steele, Lea and Flood, 2014). Nobody gains by guessing it.
+        // Splitmix (Steele, Lea and Flood, 2014). Guessing it has no use.
         self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -13,27 +13,28 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// The validity of a certificate, whoever issued it. `None` if it cannot be read.
 ///
-/// The library does not show it. It is in the errors of a check at a time before and at one after,
-/// and it is checked before anything else is.
+/// The library does not show the validity. The errors of a check at a time before it and at one
+/// after it contain it, because it is checked first.
 pub fn certificate_times(certificate: &CertificateDer<'_>) -> Option<CertificateTimes> {
     let parsed = EndEntityCert::try_from(certificate).ok()?;
-    let checked_at = |seconds| {
-        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        parsed
-            .verify_for_usage(&[], &[], &[], at, KeyUsage::server_auth(), None, None)
-            .err()
-    };
-    let from = match checked_at(0) {
+    let from = match error_at(&parsed, 0) {
         Some(Error::CertNotValidYet { not_before, .. }) => to_timestamp(not_before),
         _ => Timestamp::EPOCH,
     };
-    match checked_at(u64::MAX) {
+    match error_at(&parsed, u64::MAX) {
         Some(Error::CertExpired { not_after, .. }) => Some(CertificateTimes {
             from,
             until: to_timestamp(not_after),
         }),
         _ => None,
     }
+}
+
+fn error_at(certificate: &EndEntityCert<'_>, seconds: u64) -> Option<Error> {
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    certificate
+        .verify_for_usage(&[], &[], &[], at, KeyUsage::server_auth(), None, None)
+        .err()
 }
 
 fn to_timestamp(time: UnixTime) -> Timestamp {

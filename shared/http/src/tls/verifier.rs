@@ -1,5 +1,5 @@
 //! Verification of certificates: rustls' own, and where it fails every fault, each looked for
-//! apart. Whoever mends one should not meet the next a day later.
+//! apart. So a person who mends one fault does not meet the next a day later.
 
 use std::sync::Arc;
 
@@ -96,8 +96,8 @@ impl CertificateVerifier {
         faults
     }
 
-    /// Whether a chain of issuers leads to a known authority, by their names. That its signatures
-    /// are right is not looked at.
+    /// Whether a chain of issuers leads to a known authority, by their names. The signatures of the
+    /// chain are not verified.
     fn has_known_issuer(
         &self,
         certificate: &CertificateDer<'_>,
@@ -113,10 +113,10 @@ impl CertificateVerifier {
             if roots.any(|root| root.subject.as_ref() == issuer) {
                 return true;
             }
-            let of_issuer = |it: &&CertificateDer<'_>| {
+            let next = intermediates.iter().find(|it| {
                 webpki::EndEntityCert::try_from(*it).is_ok_and(|it| it.subject() == issuer)
-            };
-            let Some(next) = intermediates.iter().find(of_issuer) else {
+            });
+            let Some(next) = next else {
                 return false;
             };
             certificate = next;

@@ -1,4 +1,4 @@
-//! Certificates as people make them, with `openssl`, and what is said of each.
+//! Certificates as people make them, with `openssl`, and the message about each.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;

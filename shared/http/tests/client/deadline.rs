@@ -69,7 +69,7 @@ async fn half_a_status_line_is_no_answer() {
     assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::TimedOut));
 }
 
-/// Checks that an answer whose rest stalls counts after this time.
+/// Checks that a response whose rest stalls counts after this time.
 async fn check_stalled(text: &str, needs_body: bool, wait: Duration, expected: BriefResponse) {
     let stalling = vec![EndpointStep::Read, write(text), EndpointStep::Hang];
     let left = TIMEOUT.saturating_sub(wait) + Duration::from_millis(1);
@@ -101,7 +101,7 @@ async fn status_decides_where_the_rest_of_an_answer_stalls() {
     check(chunked, 503, "ok").await;
     check("HTTP/1.1 200 OK\r\n", 200, "").await;
     check("HTTP/1.1 200 OK\r\nx-one: 1\r\n", 200, "").await;
-    // What hyper does not take is read again, for as long.
+    // A response that hyper does not take is read again, for as long.
     check("HTTP/1.1 200 OK\r\nno colon\r\n\r\nno end", 200, "no end").await;
     check("HTTP/1.1 200 OK\r\nno colon\r\n", 200, "").await;
 }
@@ -224,8 +224,8 @@ async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
     );
 }
 
-/// The status and the body of a late answer, read until `wait` after its status. `None` if it is
-/// read on.
+/// The status and the body of a late answer, read until `wait` after its status. `None` if the
+/// reading continues.
 async fn late_answer(text: &str, needs_body: bool) -> Option<(u16, String)> {
     let answers = Arc::new(Notify::new());
     let script = vec![

@@ -38,7 +38,7 @@ pub(crate) fn write(text: &str) -> EndpointStep {
     EndpointStep::Write(text.to_owned())
 }
 
-/// Answers one request.
+/// The steps that serve one request.
 pub(crate) fn exchange(answer: &str) -> Vec<EndpointStep> {
     vec![EndpointStep::Read, write(answer)]
 }

@@ -6,13 +6,13 @@
 )]
 
 mod addresses;
-mod answers;
 mod certificates;
 mod deadline;
 mod endpoint;
 mod look;
 mod name_server;
 mod odd;
+mod responses;
 mod reuse;
 mod tls;
 
@@ -106,7 +106,7 @@ async fn settle() {
     }
 }
 
-/// Answers look-ups in turn.
+/// Scripted results of look-ups, in turn.
 struct ScriptedNames(Mutex<VecDeque<Result<Vec<IpAddr>, LookupError>>>);
 
 impl ScriptedNames {

@@ -50,7 +50,8 @@ async fn a_name_goes_where_the_server_says() {
     );
 }
 
-/// What DNS allows and rules for registered names refuse, and what those make of other alphabets.
+/// Names that DNS allows and rules for registered names refuse, and names in other alphabets as
+/// those rules write them.
 #[tokio::test]
 async fn name_is_asked_for_as_it_is_written() {
     let check = async |host: &str, asked: &str| {

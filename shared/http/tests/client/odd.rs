@@ -1,5 +1,5 @@
-//! Odd answers, each beside curl's verdict on the same server. What curl takes is taken, and a
-//! connection on which something odd came is not kept.
+//! Odd responses, each beside curl's verdict on the same server. Responses that curl takes are
+//! taken, and a connection with an odd response is not kept.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -19,21 +19,21 @@ const CURL: &str = "curl 7.88.1 ";
 
 const CASES_AT_ONCE: usize = 16;
 
-/// What an endpoint does after its answer.
+/// The behaviour of an endpoint after its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterResponse {
     Close,
     Reset,
-    /// It waits for another request.
+    /// Waits for another request.
     Wait,
 }
 
-/// An answer, and what becomes of it.
+/// A response, and its results with curl and posthaste.
 struct CurlCase {
     name: &'static str,
     answer: Vec<u8>,
     end: AfterResponse,
-    /// The status that curl 7.88.1 ends with, if it takes the answer.
+    /// The status that curl 7.88.1 ends with, if it takes the response.
     curl: Option<u16>,
     /// The status that counts, if any does.
     ours: Option<u16>,
@@ -42,7 +42,7 @@ struct CurlCase {
 }
 
 impl CurlCase {
-    /// An answer that curl and posthaste take alike, on a connection that is then closed.
+    /// A response that curl and posthaste take alike, on a connection that is then closed.
     fn taken(name: &'static str, status: u16, answer: impl Into<Vec<u8>>) -> Self {
         Self {
             name,
@@ -54,7 +54,7 @@ impl CurlCase {
         }
     }
 
-    /// An answer of this status that curl does not take.
+    /// A response of this status that curl does not take.
     fn lenient(name: &'static str, status: u16, answer: impl Into<Vec<u8>>) -> Self {
         Self {
             curl: None,
@@ -62,7 +62,7 @@ impl CurlCase {
         }
     }
 
-    /// Something that has no status line.
+    /// Bytes that have no status line.
     fn refused(name: &'static str, answer: impl Into<Vec<u8>>) -> Self {
         Self {
             curl: None,
@@ -352,7 +352,7 @@ fn codings() -> Vec<CurlCase> {
     ]
 }
 
-/// Statuses that have no body, several answers, and ends.
+/// Statuses that have no body, several responses, and ends.
 fn ends() -> Vec<CurlCase> {
     let ok = with("");
     vec![
@@ -428,7 +428,7 @@ fn cases() -> Vec<CurlCase> {
         .collect()
 }
 
-/// Answers every request so, on whatever connection it comes.
+/// Serves this response to every request, on every connection.
 async fn serve(answer: Vec<u8>, end: AfterResponse) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -470,7 +470,7 @@ fn curl(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The status that curl ends with, if it takes the answer.
+/// The status that curl ends with, if it takes the response.
 fn curl_verdict(address: SocketAddr) -> Option<u16> {
     let printed = curl(&[
         "--silent",
@@ -497,7 +497,7 @@ async fn our_verdict(address: SocketAddr) -> Option<u16> {
     Some(brief(answer).ok()?.0)
 }
 
-/// curl and the client meet each answer on the same server.
+/// curl and the client meet each response on the same server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_takes_what_curl_takes() {
     let is_recorded = curl(&["--version"]).starts_with(CURL);
@@ -517,7 +517,7 @@ async fn client_takes_what_curl_takes() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The endpoint leaves the connection open, so that another answer could come on it.
+/// The endpoint leaves the connection open, so that another response could come on it.
 #[tokio::test]
 async fn connection_of_an_odd_answer_is_not_kept() {
     let clock = ManualClock::new(Timestamp::EPOCH);

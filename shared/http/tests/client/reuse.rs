@@ -54,7 +54,7 @@ async fn a_request_that_meets_a_closing_connection_is_sent_once_more() {
     assert_eq!(requests[1], requests[2]);
 }
 
-/// A look that says this, and counts how often it was asked.
+/// A last look with this result, which counts how often it was asked.
 struct CountedLook(bool, AtomicUsize);
 
 impl LastLook for CountedLook {
@@ -64,7 +64,7 @@ impl LastLook for CountedLook {
     }
 }
 
-/// The answer to a request, and how often it was asked whether it may begin.
+/// The result of a request, and how often the look was asked whether it may begin.
 async fn asked(
     client: &HyperWebhookClient<SystemClock>,
     endpoint: &Endpoint,

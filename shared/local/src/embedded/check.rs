@@ -54,13 +54,12 @@ impl CheckReport {
 /// Reads everything in a data folder that no process has open. Blocks, for as long as the disk
 /// takes to read it.
 pub fn check_folder(dir: &Path) -> Result<CheckReport, OpenError> {
-    let folder = |source| OpenError::Folder {
-        path: dir.to_owned(),
-        source,
-    };
     let file = open_stopped(dir)?;
     let mut report = CheckReport::default();
-    if file.metadata().map_err(folder)?.len() == 0 {
+    let metadata = file
+        .metadata()
+        .map_err(|source| OpenError::for_folder(dir, source))?;
+    if metadata.len() == 0 {
         report.add_damage("the store: the file is empty".to_owned());
         return Ok(report);
     }

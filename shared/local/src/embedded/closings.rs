@@ -1,10 +1,11 @@
-//! Whether a store's file was closed since a moment.
+//! A count of how often a store's file was closed, so that a reader can tell whether it was closed
+//! since.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts how often a store's file is closed. After a failed write it is opened again, and what a
-/// snapshot of before still reads may be written over from then on.
+/// Counts how often a store's file is closed. After a failed write the file is opened again, and
+/// the pages that an older snapshot still reads may be overwritten from then on.
 #[derive(Debug, Default)]
 pub(super) struct ClosingCounter(Arc<AtomicU64>);
 
@@ -16,7 +17,7 @@ pub(super) struct ClosingCount {
 }
 
 impl ClosingCounter {
-    /// Counts a closing, which is about to be.
+    /// Counts a closing, just before it happens.
     pub(super) fn count_closing(&self) {
         self.0.fetch_add(1, Ordering::AcqRel);
     }

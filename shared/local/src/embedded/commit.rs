@@ -1,5 +1,5 @@
 //! The commit thread: it takes all waiting work, does it in one transaction, fsyncs once, then
-//! answers all callers.
+//! replies to all callers.
 
 mod effects;
 mod room;
@@ -34,6 +34,18 @@ enum TransactionFate {
     Unknown,
 }
 
+/// A transaction that failed, after the engine was opened again where it could be.
+struct FailedTransaction {
+    error: EngineError,
+    fate: TransactionFate,
+    /// The first number that its messages could have.
+    first: u64,
+    /// The outcomes of the jobs that were looked at.
+    outcomes: Vec<JobResult>,
+    /// The bytes that the folder holds if it took effect.
+    live: LiveBytes,
+}
+
 /// A transaction that took effect or not: the engine cannot tell until it is opened again.
 struct UnresolvedTransaction {
     /// The first number that its messages could have.
@@ -55,7 +67,7 @@ impl Drop for RefusalGuard {
     }
 }
 
-/// The thread's own.
+/// The state that only the commit thread uses.
 pub(super) struct CommitThread {
     shared: Arc<SharedStore>,
     next_sequence: u64,
@@ -63,13 +75,13 @@ pub(super) struct CommitThread {
     commit: u64,
     live: LiveBytes,
     unresolved: Option<UnresolvedTransaction>,
-    // Given back when the thread ends, after the engine is closed.
+    // Released when the thread ends, after the engine is closed.
     _lock: FolderLock,
 }
 
 impl CommitThread {
-    /// Starts the thread; the sender of what is answered is gone when it has ended and the folder
-    /// is free.
+    /// Starts the thread. The sender of the returned channel is dropped when the thread has ended
+    /// and the folder is free.
     pub(super) fn spawn(
         shared: Arc<SharedStore>,
         begin: OpeningNumbers,
@@ -86,16 +98,15 @@ impl CommitThread {
             _lock: lock,
         };
         let refused = RefusalGuard(Arc::clone(&committer.shared));
-        let run = move || {
-            // Dropped from the last to the first, also by a panic.
-            let _runs = runs;
-            let _refused = refused;
-            let mut committer = committer;
-            committer.run();
-        };
         std::thread::Builder::new()
             .name("posthaste-commit".to_owned())
-            .spawn(run)
+            .spawn(move || {
+                // These are dropped from the last to the first, also by a panic.
+                let _runs = runs;
+                let _refused = refused;
+                let mut committer = committer;
+                committer.run();
+            })
             .map_err(EngineError::Thread)?;
         Ok(ended)
     }
@@ -112,7 +123,7 @@ impl CommitThread {
                 self.shared
                     .inbox
                     .pause(self.shared.engine.disk().retry_pause());
-                // Alone, because they make room, and what came with them may not have fitted.
+                // Without the jobs: deletes make room, and the jobs may not have fitted.
                 let deletes = self.shared.inbox.take_deletes();
                 self.commit_batch(CommitBatch {
                     jobs: Vec::new(),
@@ -123,14 +134,15 @@ impl CommitThread {
         self.shared.engine.close();
     }
 
-    /// Does a batch; whether it could be done.
+    /// Commits a batch, and returns whether it could be done.
     fn commit_batch(&mut self, batch: CommitBatch) -> bool {
-        self.commit_or_split(batch, &mut { DAMAGED_COMMITS_MAX })
+        let mut remaining_attempts = DAMAGED_COMMITS_MAX;
+        self.commit_or_split(batch, &mut remaining_attempts)
     }
 
-    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one
-    /// job that meets the damage, as long as `tries` lasts: its neighbours are not to fail with
-    /// it.
+    /// Commits a batch. If damage in the file ends it, its halves are committed apart, down to the
+    /// one job that meets the damage, as long as `tries` lasts: the other jobs must not fail with
+    /// that one.
     fn commit_or_split(&mut self, batch: CommitBatch, tries: &mut u32) -> bool {
         if let Err(error) = self.resume_engine() {
             self.fail_batch(batch, error);
@@ -177,13 +189,20 @@ impl CommitThread {
                     );
                     return true;
                 }
-                self.settle_failure(batch, error, outcomes, &recovered, (first, after));
+                let failed = FailedTransaction {
+                    error,
+                    fate: recovered,
+                    first,
+                    outcomes,
+                    live: after,
+                };
+                self.settle_failure(batch, failed);
                 false
             }
         }
     }
 
-    /// Without an engine, tries to get it back, and finds out what became of the last transaction.
+    /// Opens the engine again if it is closed, and finds out what became of the last transaction.
     fn resume_engine(&mut self) -> Result<(), EngineError> {
         if self.shared.engine.is_open() {
             return Ok(());
@@ -243,44 +262,38 @@ impl CommitThread {
         }
     }
 
-    /// Shows what a transaction did whose callers were told that it failed.
+    /// Shows the effects of a transaction whose callers were told that it failed.
     fn apply_unheard(&self, jobs: Vec<(CommitWork, JobResult)>) {
         self.delete_withheld(&jobs);
         self.apply_finished(jobs);
     }
 
-    /// Answers the callers of a failed transaction, and lets memory follow the disk.
-    fn settle_failure(
-        &mut self,
-        batch: CommitBatch,
-        error: EngineError,
-        outcomes: Vec<JobResult>,
-        recovered: &TransactionFate,
-        (first, live): (u64, LiveBytes),
-    ) {
+    /// Tells the callers that their transaction failed, and lets memory follow the disk.
+    fn settle_failure(&mut self, batch: CommitBatch, transaction: FailedTransaction) {
         // `Full` promises that nothing was written.
-        let kind = if matches!(recovered, TransactionFate::Undone) {
-            error.kind()
+        let kind = if matches!(transaction.fate, TransactionFate::Undone) {
+            transaction.error.kind()
         } else {
             ErrorKind::Other
         };
         let failed = JobFailure {
             kind,
-            cause: Some(Arc::new(error)),
+            cause: Some(Arc::new(transaction.error)),
         };
-        let refuse = || Err(failed.clone());
-        let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
+        let outcomes = transaction
+            .outcomes
+            .into_iter()
+            .chain(std::iter::repeat_with(|| Err(failed.clone())));
         let (works, answers): (Vec<_>, Vec<_>) =
             batch.jobs.into_iter().map(CommitJob::into_parts).unzip();
         let jobs = works.into_iter().zip(outcomes).collect();
-        let deletes = batch.deletes;
         let ended = UnresolvedTransaction {
-            first,
+            first: transaction.first,
             jobs,
-            deletes,
-            live,
+            deletes: batch.deletes,
+            live: transaction.live,
         };
-        match recovered {
+        match transaction.fate {
             TransactionFate::Undone => self.undo_all(ended),
             TransactionFate::TookEffect => self.apply_unheard(ended.jobs),
             TransactionFate::Unknown => self.unresolved = Some(ended),
@@ -288,7 +301,8 @@ impl CommitThread {
         answer_all(answers, &failed);
     }
 
-    /// Refuses jobs. Memory is as before when their callers hear of it: they may try again at once.
+    /// Refuses jobs. Memory is restored before their callers hear of it: they may try again at
+    /// once.
     fn refuse_jobs(&self, jobs: Vec<CommitJob>, failed: &JobFailure) {
         let (works, answers): (Vec<_>, Vec<_>) =
             jobs.into_iter().map(CommitJob::into_parts).unzip();
@@ -298,7 +312,7 @@ impl CommitThread {
         answer_all(answers, failed);
     }
 
-    /// Restores the memory of before a transaction that took no effect.
+    /// Restores memory as it was before a transaction that took no effect.
     fn undo_all(&self, undone: UnresolvedTransaction) {
         for (work, _) in undone.jobs {
             self.undo_work(work);
@@ -306,7 +320,7 @@ impl CommitThread {
         self.shared.inbox.queue_deletes_again(&undone.deletes);
     }
 
-    /// There is no engine: nothing was begun.
+    /// Refuses a batch that was not begun, because the engine could not be opened.
     fn fail_batch(&self, batch: CommitBatch, error: EngineError) {
         let failed = JobFailure {
             kind: error.kind(),
@@ -319,7 +333,7 @@ impl CommitThread {
 
 fn answer_all(answers: Vec<JobReplySender>, failed: &JobFailure) {
     for answer in answers {
-        // A caller that gave up needs no answer.
+        // A caller that gave up needs no reply.
         let _: Result<_, _> = answer.send(Err(failed.clone()));
     }
 }

@@ -26,7 +26,7 @@ pub(super) trait EngineDisk: fmt::Debug + Send + Sync {
     /// Opens the file. Called again after a failure, when the one before is closed.
     fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
 
-    /// Bytes that can still be written on the device. An error where it does not tell.
+    /// Returns the bytes that can still be written on the device, or an error if it does not tell.
     fn free_bytes(&self) -> io::Result<u64>;
 
     /// Bytes the file takes on the device.
@@ -75,8 +75,8 @@ impl FolderDisk {
         }
     }
 
-    /// Opens this file alone from now on. A commit that failed opens the path again, and whoever
-    /// put another file there would get the events of a store that this process has not read.
+    /// Opens this file alone from now on. After a failed commit the path is opened again. If
+    /// another file were there, it would get the events of a store that this process has not read.
     pub(super) fn keep_to(&self, locked: FileIdentity) {
         // An error means that a file is kept to already.
         let _ = self.locked.set(locked);

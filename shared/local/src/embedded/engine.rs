@@ -163,7 +163,7 @@ impl StoreEngine {
     pub(super) fn begin_read(&self) -> Result<(ReadTransaction, ClosingCount), EngineError> {
         catch_panic(|| {
             let database = self.database.read();
-            // Nothing closes the file between these two.
+            // The file cannot be closed between these two.
             let closings = self.closings.now();
             let transaction = database.as_ref().ok_or(EngineError::Closed)?.begin_read()?;
             Ok((transaction, closings))
@@ -192,7 +192,7 @@ impl StoreEngine {
     pub(super) fn reopen(&self) -> Result<LastCommit, EngineError> {
         self.close();
         let (database, last) = match self.open_again(last_message) {
-            // Where damage hides the end of the messages, no commit can have stored one there.
+            // If damage hides the end of the messages, no commit can have stored one there.
             Err(error) if error.is_damage() => self.open_again(|_| Ok(None))?,
             opened => opened?,
         };
@@ -298,16 +298,16 @@ pub(super) fn begin_opening(
 ) -> Result<OpeningNumbers, EngineError> {
     let transaction = database.begin_write()?;
     let mut folder = transaction.open_table(FOLDER)?;
-    let number = |name| Ok::<_, EngineError>(folder.get(name)?.map(|number| number.value()));
-    let format = number(FORMAT)?.unwrap_or(FORMAT_VERSION);
+    let format = folder_number(&folder, FORMAT)?.unwrap_or(FORMAT_VERSION);
     if format > FORMAT_VERSION {
         return Err(EngineError::NewerFormat(format));
     }
     let begin = OpeningNumbers {
-        folder_id: number(FOLDER_ID)?.unwrap_or(new_folder_id),
+        folder_id: folder_number(&folder, FOLDER_ID)?.unwrap_or(new_folder_id),
         // Zero is never a sequence number.
-        first_sequence: number(NEXT_SEQUENCE)?.unwrap_or(1 << SEQUENCES_PER_OPENING_BITS),
-        commit: number(COMMIT)?.unwrap_or(0),
+        first_sequence: folder_number(&folder, NEXT_SEQUENCE)?
+            .unwrap_or(1 << SEQUENCES_PER_OPENING_BITS),
+        commit: folder_number(&folder, COMMIT)?.unwrap_or(0),
     };
     let next = begin
         .first_sequence
@@ -327,4 +327,11 @@ pub(super) fn begin_opening(
     transaction.open_table(OBJECT_DIGESTS)?;
     transaction.commit()?;
     Ok(begin)
+}
+
+fn folder_number(
+    folder: &impl ReadableTable<&'static str, u64>,
+    name: &str,
+) -> Result<Option<u64>, EngineError> {
+    Ok(folder.get(name)?.map(|number| number.value()))
 }

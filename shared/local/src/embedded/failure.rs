@@ -56,8 +56,9 @@ impl EngineError {
         }
     }
 
-    /// Advice for an operator whose folder cannot be opened. Only where the file's own bytes are
-    /// wrong does it say how to go on without them: whoever follows that gives up what they held.
+    /// Advice for an operator whose folder cannot be opened. Only if the file's own bytes are wrong
+    /// does it say how to continue without them: an operator who follows it gives up what they
+    /// held.
     pub(super) fn advice(&self) -> &'static str {
         match self {
             Self::NewerFormat(_) => START_NEWER,
@@ -71,7 +72,7 @@ impl EngineError {
                 redb::Error::DatabaseAlreadyOpen => {
                     "end the process that has it open, then start again"
                 }
-                // What a file holds whose tables are others than ours.
+                // A file whose tables are not ours.
                 redb::Error::TableTypeMismatch { .. }
                 | redb::Error::TableIsMultimap(_)
                 | redb::Error::TableDoesNotExist(_)
@@ -127,7 +128,7 @@ fn advice_on_io(error: &io::Error) -> &'static str {
     }
 }
 
-/// redb has an error type per operation, and all of them become one.
+/// All error types of redb, one per operation, become one.
 impl<E: Into<redb::Error>> From<E> for EngineError {
     fn from(error: E) -> Self {
         Self::Redb(Box::new(error.into()))
@@ -167,6 +168,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    pub(super) fn for_folder(dir: &Path, source: io::Error) -> Self {
+        Self::Folder {
+            path: dir.to_owned(),
+            source,
+        }
+    }
+
     pub(super) fn for_engine(dir: &Path, source: EngineError) -> Self {
         Self::Engine {
             file: dir.join(ENGINE_FILE),
@@ -193,7 +201,7 @@ mod tests {
         kind.into()
     }
 
-    /// Whoever follows the advice for a damaged file gives up what is in it.
+    /// An operator who follows the advice for a damaged file gives up its content.
     #[test]
     fn advice_gives_data_up_for_damage_alone() {
         let whole = [

@@ -26,7 +26,7 @@ pub struct WaitingCalls {
     /// until all of them are committed. A large message takes several places, and may fill
     /// batches of its own.
     pub batch_points: u64,
-    /// Calls of any kind that wait for their commit. No resource of back pressure.
+    /// Calls of any kind that wait for their commit. Back pressure does not use this number.
     pub calls: u64,
 }
 
@@ -68,8 +68,8 @@ impl CallCounters {
         }
     }
 
-    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a
-    /// caller that gives up does too. `now` is the monotonic time.
+    /// Counts a call that publishes bodies of these sizes, until the returned guard is dropped. A
+    /// caller that gives up drops it too. `now` is the monotonic time.
     pub(super) fn count_publish(
         self: &Arc<Self>,
         sizes: impl Iterator<Item = usize>,
@@ -104,7 +104,7 @@ impl CallCounters {
 }
 
 impl PublishBatches {
-    /// Puts places into batches, and answers how many went into which batch.
+    /// Puts places into batches, and returns how many went into which batch.
     fn take_places(
         &mut self,
         mut places: u64,

@@ -38,8 +38,9 @@ const SHARING_BYTES_MAX: usize = 64 * 1024;
 
 /// Least time from the start of one commit to the start of the next while several callers come at
 /// once: a commit costs more than its jobs do, and callers that wait a little longer share one. It
-/// is real time as well. A lone caller, whose next job comes after its answer, waits for nothing.
-/// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY> has the same rule.
+/// is real time as well. A lone caller, whose next job comes after the result of the last, waits
+/// for nothing. PostgreSQL has the same rule:
+/// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY>
 const SPACING: Duration = Duration::from_micros(700);
 
 /// Jobs with which a commit begins at once.
@@ -62,7 +63,7 @@ pub(super) enum CommitWork {
     Messages {
         messages: Vec<NewMessage>,
         instead_of: Option<(QueueName, u64)>,
-        /// Whether they are durable before their queue shows them to anybody.
+        /// Whether they become durable first and are shown later, when the caller says so.
         is_withheld: bool,
     },
     /// Moves messages to the redrive queue.
@@ -82,8 +83,8 @@ pub(super) enum CommitWork {
 }
 
 impl CommitWork {
-    /// Whether this may wait for other work. Nobody hurries for a few records: their requests are
-    /// answered, and only the end of the deliveries waits for them.
+    /// Whether this may wait for other work. A few records are not urgent: their requests have
+    /// ended, and only the end of the deliveries waits for them.
     fn may_wait(&self) -> bool {
         let Self::Messages {
             messages,
@@ -137,7 +138,7 @@ impl JobFailure {
     }
 }
 
-/// The way back to a caller.
+/// The channel on which a caller waits for the result.
 pub(super) type JobReplySender = oneshot::Sender<Result<CompletedJob, JobFailure>>;
 
 /// Work, its caller, and the room that it takes until it is done.
@@ -149,7 +150,7 @@ pub(super) struct CommitJob {
 }
 
 impl CommitJob {
-    /// The work, and the way back to its caller.
+    /// Splits a job into its work and the channel to its caller.
     pub(super) fn into_parts(self) -> (CommitWork, JobReplySender) {
         (self.work, self.answer)
     }
@@ -169,10 +170,11 @@ impl CommitBatch {
         self.jobs.len() + self.deletes.len()
     }
 
-    /// Whether it stores a message.
+    /// Whether the batch stores a message.
     pub(super) fn stores_messages(&self) -> bool {
-        let has_messages = |work: &CommitWork| matches!(work, CommitWork::Messages { messages, .. } if !messages.is_empty());
-        self.jobs.iter().any(|job| has_messages(&job.work))
+        self.jobs.iter().any(|job| {
+            matches!(&job.work, CommitWork::Messages { messages, .. } if !messages.is_empty())
+        })
     }
 
     /// The two halves, in their order.
@@ -196,7 +198,7 @@ struct WaitingWork {
     shared_at: Option<Instant>,
 }
 
-/// The place where work waits.
+/// The queue of work for the commit thread.
 #[derive(Debug)]
 pub(super) struct CommitInbox {
     waiting: Mutex<WaitingWork>,
@@ -270,7 +272,7 @@ impl CommitInbox {
         }
     }
 
-    /// Puts acknowledgements of a failed commit back.
+    /// Queues the acknowledgements of a failed commit again.
     pub(super) fn queue_deletes_again(&self, sequences: &[u64]) {
         self.waiting.lock().deletes.extend_from_slice(sequences);
     }
@@ -297,7 +299,7 @@ impl CommitInbox {
     pub(super) fn next(&self) -> Option<CommitBatch> {
         let mut waiting = self.waiting.lock();
         if let Some(last) = waiting.shared_at.take() {
-            // In one go, instead of a wake-up by the first job and another one at the end.
+            // One wait, instead of a wake-up by the first job and another one at the end.
             waiting.is_spaced = true;
             self.arrived.wait_while_until(
                 &mut waiting,
@@ -320,17 +322,19 @@ impl CommitInbox {
 
     /// Waits before the next try after a failure. Calls in the meantime wait, too.
     pub(super) fn pause(&self, length: Duration) {
-        let is_open = |waiting: &mut WaitingWork| !waiting.is_closed;
         // Only the passing of time matters.
-        self.arrived
-            .wait_while_for(&mut self.waiting.lock(), is_open, length);
+        self.arrived.wait_while_for(
+            &mut self.waiting.lock(),
+            |waiting| !waiting.is_closed,
+            length,
+        );
     }
 
     /// Refuses all waiting jobs when the thread ends.
     pub(super) fn refuse_all(&self) {
         let jobs = std::mem::take(&mut self.waiting.lock().jobs);
         for job in jobs {
-            // A caller that gave up needs no answer.
+            // A caller that gave up needs no reply.
             let _: Result<_, _> = job.answer.send(Err(JobFailure::store_closed()));
         }
     }
@@ -358,17 +362,15 @@ impl WaitingWork {
 
     fn take_batch(&mut self) -> CommitBatch {
         let mut bytes = 0;
-        let fits = |job: &CommitJob| {
-            bytes += job.work.size_bytes();
-            bytes <= COMMIT_BYTES_MAX
-        };
         // One job always fits, however large.
         let jobs = self
             .jobs
             .iter()
             .take(COMMIT_JOBS_MAX)
-            .map(fits)
-            .take_while(|fits| *fits)
+            .take_while(|job| {
+                bytes += job.work.size_bytes();
+                bytes <= COMMIT_BYTES_MAX
+            })
             .count()
             .max(1);
         let deletes = self.deletes.len().min(COMMIT_DELETES_MAX);

@@ -1,4 +1,4 @@
-//! One queue's memory: which messages are visible, delayed and in flight, and which is given out
+//! One queue's memory: which messages are visible, delayed and in flight, and which is received
 //! next. It does no I/O, reads no clock, and holds no bodies: a waiting message takes some tens of
 //! bytes.
 
@@ -44,7 +44,7 @@ pub(super) struct ArrivingMessage<'a> {
     pub(super) due: Timestamp,
     /// The size of its body.
     pub(super) bytes: usize,
-    /// Its events, none where they are no matter.
+    /// The events that the message carries; none in queues whose events are not counted.
     pub(super) carried: CarriedEvents,
 }
 
@@ -128,9 +128,9 @@ impl QueueIndex {
         }
     }
 
-    /// Adds a message that was sent, or is there when the folder is opened. A due time beyond the longest delay comes from a clock that
-    /// was set back since, or from a damaged disk: such a message waits for the longest delay
-    /// instead.
+    /// Adds a message that was sent, or was found when the folder was opened. A due time beyond the
+    /// longest delay comes from a clock that was set back since, or from a damaged disk: such a
+    /// message waits for the longest delay instead.
     pub(super) fn insert(&mut self, arrived: ArrivingMessage<'_>, now: Timestamp) {
         let ArrivingMessage {
             sequence,
@@ -153,7 +153,7 @@ impl QueueIndex {
         }
     }
 
-    /// Puts back a worn-out message that could not be moved.
+    /// Returns a worn-out message that could not be moved to the queue.
     pub(super) fn put_back(&mut self, message: &WornOutMessage) {
         let WornOutMessage {
             sequence, carried, ..
@@ -214,8 +214,8 @@ impl QueueIndex {
         taken
     }
 
-    /// The due messages of some groups, from the place `from` on, and the place to go on from: a
-    /// caller that looks at all of them lets go of the queue in between.
+    /// The due messages of some groups, from the place `from` on, and the place to continue from: a
+    /// caller that looks at all of them releases the queue in between.
     pub(super) fn due_from(
         &mut self,
         now: StoreTime,
@@ -234,8 +234,8 @@ impl QueueIndex {
             .map_or(0, |id| self.groups.due_count(id))
     }
 
-    /// Takes a message out for good; whether the receipt was good. One that timed out stays good
-    /// until the message is received again.
+    /// Removes a message, and returns whether the receipt was valid. A receipt that timed out stays
+    /// valid until the message is received again.
     pub(super) fn settle(&mut self, received: MessageReceive) -> bool {
         if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
@@ -250,8 +250,8 @@ impl QueueIndex {
         true
     }
 
-    /// Keeps a message as it is until [`forget_held`](Self::forget_held) or [`release_held`](Self::release_held);
-    /// whether the receipt was good.
+    /// Keeps a message as it is until [`forget_held`](Self::forget_held) or
+    /// [`release_held`](Self::release_held), and returns whether the receipt was valid.
     pub(super) fn hold_message(&mut self, now: StoreTime, received: MessageReceive) -> bool {
         if let Some(flight) = self.free_flight(received) {
             flight.is_held = true;
@@ -281,20 +281,20 @@ impl QueueIndex {
         true
     }
 
-    /// A held message is gone.
+    /// Forgets a held message: its replacement is durable.
     pub(super) fn forget_held(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.remove(&sequence) {
             self.end_flight(flight);
         }
     }
 
-    /// The message of a flight that ended leaves the queue for good.
+    /// Removes the message of a flight that ended.
     fn end_flight(&mut self, flight: InFlightMessage) {
         self.groups.remove_message(flight.group, flight.carried);
         self.groups.end_flight(flight.group, flight.carried);
     }
 
-    /// A held message goes on to its visibility timeout.
+    /// Ends the hold of a message: its visibility timeout continues.
     pub(super) fn release_held(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.get_mut(&sequence) {
             flight.is_held = false;
@@ -386,7 +386,7 @@ impl QueueIndex {
         }
     }
 
-    /// A message in flight becomes visible.
+    /// Makes a message in flight visible.
     fn return_to_visible(&mut self, sequence: u64, flight: InFlightMessage, count: u32) {
         let InFlightMessage { group, carried, .. } = flight;
         self.flights.remove(&sequence);

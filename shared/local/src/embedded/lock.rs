@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::disk::ENGINE_FILE;
 use super::failure::OpenError;
-use super::place::{OpenStoreFiles, PlacedFile};
+use super::open_files::{OpenStoreFiles, PlacedFile};
 use crate::private;
 
 /// The lock file.
@@ -31,7 +31,7 @@ impl FolderLock {
             .truncate(false)
             .clone();
         let mut file = private::open(&options, &dir.join(LOCK_FILE))
-            .map_err(|error| folder_error(dir, error))?;
+            .map_err(|error| OpenError::for_folder(dir, error))?;
         if try_lock(dir, &file)? {
             return Ok(Self {
                 lock: Some(file),
@@ -51,23 +51,19 @@ impl FolderLock {
         let options = OpenOptions::new().read(true).write(true).clone();
         let engine = options
             .open(dir.join(ENGINE_FILE))
-            .map_err(|error| folder_error(dir, error))?;
+            .map_err(|error| OpenError::for_folder(dir, error))?;
         if !try_lock(dir, &engine)? {
             return Err(OpenError::Locked {
                 path: dir.to_owned(),
                 pid: None,
             });
         }
-        let placed = |file: &File, name: &str| {
-            PlacedFile::from_open_file(file, &dir.join(name))
-                .map_err(|error| folder_error(dir, error))
-        };
         let place = OpenStoreFiles {
-            engine: placed(&engine, ENGINE_FILE)?,
+            engine: placed_file(dir, &engine, ENGINE_FILE)?,
             lock: self
                 .lock
                 .as_ref()
-                .map(|lock| placed(lock, LOCK_FILE))
+                .map(|lock| placed_file(dir, lock, LOCK_FILE))
                 .transpose()?,
         };
         self.engine = Some(engine);
@@ -79,7 +75,7 @@ impl FolderLock {
         Ok(place)
     }
 
-    /// A lock of nothing, for disks that are not folders.
+    /// A lock that locks nothing, for disks that are not folders.
     #[cfg(test)]
     pub(super) fn none() -> Self {
         Self {
@@ -89,11 +85,9 @@ impl FolderLock {
     }
 }
 
-fn folder_error(dir: &Path, source: std::io::Error) -> OpenError {
-    OpenError::Folder {
-        path: dir.to_owned(),
-        source,
-    }
+fn placed_file(dir: &Path, file: &File, name: &str) -> Result<PlacedFile, OpenError> {
+    PlacedFile::from_open_file(file, &dir.join(name))
+        .map_err(|source| OpenError::for_folder(dir, source))
 }
 
 /// True if the file was free.
@@ -101,7 +95,7 @@ fn try_lock(dir: &Path, file: &File) -> Result<bool, OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(source)) => Err(folder_error(dir, source)),
+        Err(TryLockError::Error(source)) => Err(OpenError::for_folder(dir, source)),
     }
 }
 

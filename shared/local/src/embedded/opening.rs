@@ -1,4 +1,4 @@
-//! What a data folder held when it was opened, as far as it tells of the process before.
+//! The report of an opening: the traces that the process before left in the data folder.
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
@@ -8,13 +8,13 @@ use super::engine::{MessageLookup, StoreEngine};
 use super::failure::EngineError;
 use super::record::RecordHeader;
 
-/// What a data folder held when it was opened.
+/// The contents of a data folder at its opening.
 #[derive(Debug, Default)]
 pub struct OpeningReport {
     /// The last time at which something was written that is still there. `None` for a new folder.
     pub written_until: Option<Timestamp>,
-    /// The number of deliveries that were due. Those that a process before worked on are among
-    /// them.
+    /// The number of deliveries that were due. The deliveries that the process before worked on are
+    /// among them.
     pub due_deliveries: u64,
     /// The numbers of the first of them.
     first_due: Vec<u64>,
@@ -24,7 +24,8 @@ impl OpeningReport {
     /// Notes a message. Of deliveries that were due by `now`, the first are known by number.
     pub(super) fn note_message(
         &mut self,
-        (sequence, header): (u64, &RecordHeader<'_>),
+        sequence: u64,
+        header: &RecordHeader<'_>,
         now: Timestamp,
         known_max: usize,
     ) {
@@ -39,7 +40,7 @@ impl OpeningReport {
     }
 
     /// The sum of `count` over the bodies of the deliveries that are known by number. One that is
-    /// damaged or gone is none. They are read one by one: together they may take all memory.
+    /// damaged or gone is left out. They are read one by one: together they may take all memory.
     pub(super) fn sum_over_due(
         &self,
         engine: &StoreEngine,

@@ -47,7 +47,7 @@ impl<C: Clock> LocalQueue<C> {
         now_of(&self.clock)
     }
 
-    /// Stores messages, waits until they are durable, and answers the first sequence number.
+    /// Stores messages, waits until they are durable, and returns the first sequence number.
     async fn store_messages(
         &self,
         doing: &'static str,
@@ -83,7 +83,7 @@ impl<C: Clock> LocalQueue<C> {
         .map(|done| done.number)
     }
 
-    /// Messages that are sent all or none.
+    /// Checks messages that are sent all or none.
     fn validated_messages(
         &self,
         doing: &'static str,
@@ -93,8 +93,10 @@ impl<C: Clock> LocalQueue<C> {
             validate::message(entry).map_err(|refusal| refusal.into_port_error(doing))?;
         }
         let now = self.now();
-        let message = |entry| new_message(self.name, entry, now);
-        Ok(entries.into_iter().map(message).collect())
+        Ok(entries
+            .into_iter()
+            .map(|entry| new_message(self.name, entry, now))
+            .collect())
     }
 
     fn parse(&self, receipt: &ReceiptHandle) -> Option<MessageReceive> {
@@ -122,9 +124,10 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         const DOING: &str = "send messages";
         validate::batch(&entries).map_err(|refusal| refusal.into_port_error(DOING))?;
         let now = self.now();
-        let check =
-            |entry| validate::message(entry).map_err(|refusal| refusal.into_port_error(DOING));
-        let checks: Vec<Result<(), PortError>> = entries.iter().map(check).collect();
+        let checks: Vec<Result<(), PortError>> = entries
+            .iter()
+            .map(|entry| validate::message(entry).map_err(|refusal| refusal.into_port_error(DOING)))
+            .collect();
         let good = entries
             .into_iter()
             .zip(&checks)
@@ -140,13 +143,14 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
                 .collect());
         }
         let mut sequence = self.store_messages(DOING, messages, false).await?;
-        let mut next_id = |()| {
-            sequence += 1;
-            message_id(self.shared().folder_id, sequence - 1)
-        };
         Ok(checks
             .into_iter()
-            .map(|check| check.map(&mut next_id))
+            .map(|check| {
+                check.map(|()| {
+                    sequence += 1;
+                    message_id(self.shared().folder_id, sequence - 1)
+                })
+            })
             .collect())
     }
 
@@ -190,7 +194,8 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
             let first = queue.store_messages(DOING, messages, true).await?;
             Ok(withheld_messages(queue.handle, queue.name, first, places))
         };
-        // A task, so that the messages of a caller who is gone are deleted: its result is dropped.
+        // In a task of its own: if the caller is gone, the result is dropped, which deletes the
+        // messages.
         let stored = tokio::spawn(stored).await;
         stored.map_err(|error| PortError::with_cause(DOING, ErrorKind::Other, error))?
     }
@@ -270,12 +275,15 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
             validate::message(&successor.message)
                 .map_err(|refusal| refusal.into_port_error(DOING))?;
         }
-        let stale = || PortError::new(DOING, ErrorKind::NotFound);
-        let received = self.parse(receipt).ok_or_else(stale)?;
+        let received = self
+            .parse(receipt)
+            .ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?;
         let shared = self.shared();
         let now = self.now();
-        let message = |Successor { to, message }| new_message(to, message, now);
-        let messages: Vec<_> = successors.into_iter().map(message).collect();
+        let messages: Vec<_> = successors
+            .into_iter()
+            .map(|successor| new_message(successor.to, successor.message, now))
+            .collect();
         let bytes = messages.iter().map(|message| message.body.len()).sum();
         let _counted = shared.counters.count_write();
         let room = shared.inbox.reserve_room(bytes).await;
@@ -285,7 +293,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
             .queue_state()
             .update_index(now, |index| index.hold_message(now, received))
         {
-            return Err(stale());
+            return Err(PortError::new(DOING, ErrorKind::NotFound));
         }
         let instead_of = Some((self.name, received.sequence));
         commit_result(
@@ -314,20 +322,18 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         validate::visibility_timeout(visibility)
             .map_err(|refusal| refusal.into_port_error(DOING))?;
         let now = self.now();
-        let change = |received| {
-            self.queue_state().update_index(now, |index| {
-                index.change_visibility(now, received, visibility, HIDDEN_MAX)
-            })
-        };
-        match self.parse(receipt).map(change) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(ChangeRefused::TooLong)) => {
-                Err(validate::LimitRefusal::Visibility(visibility).into_port_error(DOING))
+        let received = self
+            .parse(receipt)
+            .ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?;
+        let changed = self.queue_state().update_index(now, |index| {
+            index.change_visibility(now, received, visibility, HIDDEN_MAX)
+        });
+        changed.map_err(|refused| match refused {
+            ChangeRefused::TooLong => {
+                validate::LimitRefusal::Visibility(visibility).into_port_error(DOING)
             }
-            Some(Err(ChangeRefused::Stale)) | None => {
-                Err(PortError::new(DOING, ErrorKind::NotFound))
-            }
-        }
+            ChangeRefused::Stale => PortError::new(DOING, ErrorKind::NotFound),
+        })
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
@@ -396,12 +402,11 @@ fn parse_receipt(opening: u64, receipt: &ReceiptHandle) -> Option<MessageReceive
         .0
         .split('.')
         .map(|number| u64::from_str_radix(number, 16));
-    let mut number = || numbers.next()?.ok();
-    let of = number()?;
-    let sequence = number()?;
-    let count = number()?;
-    let count = u32::try_from(count).ok()?;
-    (of == opening && numbers.next().is_none()).then_some(MessageReceive { sequence, count })
+    let receipt_opening = numbers.next()?.ok()?;
+    let sequence = numbers.next()?.ok()?;
+    let count = u32::try_from(numbers.next()?.ok()?).ok()?;
+    let is_valid = receipt_opening == opening && numbers.next().is_none();
+    is_valid.then_some(MessageReceive { sequence, count })
 }
 
 #[cfg(test)]

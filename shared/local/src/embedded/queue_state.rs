@@ -54,8 +54,8 @@ impl QueueState {
         result
     }
 
-    /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner
-    /// for that, but a slot becomes free.
+    /// Removes a message, and returns whether the receipt was valid. No wait ends sooner for that,
+    /// but a slot becomes free.
     pub(super) fn settle(&self, received: MessageReceive) -> bool {
         let mut index = self.index.lock();
         let is_settled = index.settle(received);

@@ -24,7 +24,7 @@ const COMMIT_BYTES: usize = 32 << 20;
 /// Error of a database that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// The rows end too early, or are none.
+    /// The rows end too early, or the bytes are not rows.
     #[error("the rows of the database do not come whole")]
     Rows(#[source] io::Error),
     /// Rows are missing.
@@ -127,8 +127,11 @@ impl<'t> OpenTables<'t> {
             }
             RowTable::Objects => {
                 let facts: [u8; 24] = to_array(value)?;
-                let number = |at: usize| to_array(&facts[at..at + 8]).map(u64::from_le_bytes);
-                let facts = (number(0)?, number(8)?, number(16)?);
+                let facts = (
+                    number_at(&facts, 0)?,
+                    number_at(&facts, 8)?,
+                    number_at(&facts, 16)?,
+                );
                 self.objects
                     .insert(key_text(key)?, facts)
                     .map_err(write_error)?;
@@ -155,6 +158,10 @@ fn to_array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], RebuildError> {
     bytes
         .try_into()
         .map_err(|_| RebuildError::Rows(io::ErrorKind::InvalidData.into()))
+}
+
+fn number_at(bytes: &[u8], at: usize) -> Result<u64, RebuildError> {
+    to_array(&bytes[at..at + 8]).map(u64::from_le_bytes)
 }
 
 fn key_text(key: &[u8]) -> Result<&str, RebuildError> {

@@ -56,7 +56,7 @@ impl<'a> RecordHeader<'a> {
         digest.copy_from_slice(&crc(&[head, rest]).to_le_bytes());
     }
 
-    /// Reads a record; `None` if the bytes are no record, or not those that were written.
+    /// Reads a record; `None` if the bytes are not a record, or not those that were written.
     pub(super) fn read(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
         has_its_digest(record)
             .then(|| Self::read_unverified(record))
@@ -120,7 +120,7 @@ pub(super) fn crc(parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// The events that wait by a message: none outside of the queue of deliveries. One that is not
+/// The events that a message carries: none outside of the queue of deliveries. One that is not
 /// understood counts as one event, accepted when it was sent.
 pub(super) fn carried_events(queue: QueueName, body: &[u8], sent_at: Timestamp) -> CarriedEvents {
     match queue {

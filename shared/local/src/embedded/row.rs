@@ -73,8 +73,8 @@ pub(super) fn write_end(out: &mut impl Write, copied: CopyCounts) -> io::Result<
     out.write_all(&copied.objects.to_le_bytes())
 }
 
-/// Reads a row. Bytes that end before the end of the rows are an error, and so are others than
-/// rows.
+/// Reads a row. Bytes that end before the end of the rows are an error, and so are bytes that are
+/// not rows.
 pub(super) fn read_row(input: &mut impl Read) -> io::Result<CopyRow> {
     let [number] = read_exactly(input)?;
     if number == END {

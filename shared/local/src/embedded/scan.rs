@@ -1,8 +1,8 @@
-//! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify
-//! pages when it opens a file, so the order and number of rows are checked, and that each is found
-//! by its key: a damaged branch of the tree can hide rows from look-ups that a walk over all of
-//! them still finds. The bytes of messages and objects are not checked, because that would read the
-//! whole file.
+//! The scan of an opened file: it finds out whether the file is ours, and what it holds. The engine
+//! does not verify pages when it opens a file, so the order and number of rows are checked, and
+//! that each is found by its key: a damaged branch of the tree can hide rows from look-ups that a
+//! walk over all of them still finds. The bytes of messages and objects are not checked, because
+//! that would read the whole file.
 
 use posthaste_core::model::Timestamp;
 use redb::{
@@ -161,8 +161,10 @@ impl DigestCursor {
     /// Steps over the keys up to that of the next object, or all that are left. The others have no
     /// object.
     fn step_over(&mut self, object: Option<&str>) -> Result<(), EngineError> {
-        let is_over = |key: &mut String| object.is_none_or(|object| key.as_str() <= object);
-        while let Some(key) = self.next.take_if(is_over) {
+        while let Some(key) = self
+            .next
+            .take_if(|key| object.is_none_or(|object| key.as_str() <= object))
+        {
             self.read_next(&key)?;
             if object != Some(key.as_str()) {
                 self.missing.get_or_insert(key);

@@ -1,4 +1,4 @@
-//! The database as it was at one moment, row by row, while the store goes on.
+//! The database as it was at one moment, row by row, while the store continues to work.
 
 use std::error::Error;
 use std::fmt;
@@ -22,8 +22,8 @@ use super::unwritten::UnwrittenFile;
 /// Bytes of pages kept in memory while a folder is read that no process has open.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// The database at one moment. While it lives, the file does not use the room again of what is
-/// deleted, so it grows by what is written meanwhile.
+/// The database at one moment. While it lives, the file does not reuse the room of what is deleted,
+/// so it grows by what is written meanwhile.
 pub struct Snapshot {
     transaction: ReadTransaction,
     closings: ClosingCount,
@@ -40,7 +40,7 @@ pub enum SnapshotError {
     /// The store opened its file again after a failed write.
     #[error("the database was opened again after a failed write while it was copied; begin again")]
     Reopened,
-    /// What takes the copy does not take it.
+    /// The copy cannot be written.
     #[error("failed to write the copy of the database")]
     Write(#[from] io::Error),
 }
@@ -54,8 +54,8 @@ impl Snapshot {
         }
     }
 
-    /// The database of a folder that no process has open, and that none can open while this lives.
-    /// It changes nothing on the disk. Blocks.
+    /// Opens the database of a folder that no process has open, and that none can open while this
+    /// lives. Changes nothing on the disk. Blocks.
     ///
     /// # Errors
     ///

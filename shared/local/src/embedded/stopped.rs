@@ -8,11 +8,8 @@ use super::failure::OpenError;
 
 /// Opens the file to be read. No process can open the folder while the file lives.
 pub(super) fn open_stopped(dir: &Path) -> Result<File, OpenError> {
-    let folder = |source| OpenError::Folder {
-        path: dir.to_owned(),
-        source,
-    };
-    let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
+    let file =
+        File::open(dir.join(ENGINE_FILE)).map_err(|source| OpenError::for_folder(dir, source))?;
     // Shared: NFS refuses any other lock of a file that is not opened to be written.
     match file.try_lock_shared() {
         Ok(()) => Ok(file),
@@ -20,6 +17,6 @@ pub(super) fn open_stopped(dir: &Path) -> Result<File, OpenError> {
             path: dir.to_owned(),
             pid: None,
         }),
-        Err(TryLockError::Error(source)) => Err(folder(source)),
+        Err(TryLockError::Error(source)) => Err(OpenError::for_folder(dir, source)),
     }
 }

@@ -110,7 +110,7 @@ impl StateStore {
     }
 }
 
-/// A commit's answer as the port's.
+/// The result of a commit as the port's.
 pub(super) fn commit_result(
     doing: &'static str,
     answered: Result<Result<CompletedJob, JobFailure>, tokio::sync::oneshot::error::RecvError>,
@@ -157,11 +157,12 @@ impl ObjectStore for StateStore {
         if known.is_some_and(|known| versions.has(key, known)) {
             return Ok(RevalidatedObject::Unchanged);
         }
-        // Boxed: an object that has changed is rare, and who asks has no room for reading it.
+        // Boxed: an object has rarely changed, and its read would make the future of every call
+        // larger.
         Box::pin(self.object_and_version(DOING, key, known)).await
     }
 
-    /// Reads the object whole, because its digest is that of the whole.
+    /// Reads the whole object, because the digest covers all of it.
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         slice_of_object(self.get(key).await?, &range)
     }

@@ -46,7 +46,8 @@ pub(super) struct ObjectFacts {
 }
 
 impl From<(u64, u64, u64)> for ObjectFacts {
-    fn from((version, modified_ms, bytes): (u64, u64, u64)) -> Self {
+    fn from(row: (u64, u64, u64)) -> Self {
+        let (version, modified_ms, bytes) = row;
         Self {
             version,
             modified_at: Timestamp::from_millis(modified_ms),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 const KNOWN_MAX: usize = 10_000;
 
 /// Known versions. A version is learned by a read and forgotten by the commit thread before the
-/// write that changes it is answered.
+/// write that changes it returns.
 #[derive(Debug, Default)]
 pub(super) struct KnownVersions(Mutex<VersionMap>);
 
@@ -45,7 +45,7 @@ impl KnownVersions {
         known.versions.insert(key.to_owned(), version);
     }
 
-    /// The object was written or deleted.
+    /// Forgets the version of an object that was written or deleted.
     pub(super) fn forget(&self, key: &str) {
         let mut known = self.0.lock();
         known.changes += 1;

@@ -1,5 +1,5 @@
 //! The events in parked and held objects, counted by subscription. The counts change with the
-//! commits that write and delete the objects, so nobody has to list them.
+//! commits that write and delete the objects, so no caller has to list them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct WaitingFolder {
 #[derive(Debug, Default)]
 struct WaitingTally {
     events: u64,
-    /// Objects whose keys do not say what they carry: each has one event or more.
+    /// Objects whose keys do not tell their number of events: each has one event or more.
     unknown: u64,
 }
 
@@ -63,7 +63,7 @@ impl WaitingObject<'_> {
 }
 
 impl WaitingObjects {
-    /// An object was written where there was none.
+    /// Counts an object that is new.
     pub(super) fn add(&self, key: &str) {
         let Some(object) = WaitingObject::from_key(key) else {
             return;
@@ -78,7 +78,7 @@ impl WaitingObjects {
         }
     }
 
-    /// An object that was there was deleted.
+    /// Removes a deleted object from the counts.
     pub(super) fn remove(&self, key: &str) {
         let Some(object) = WaitingObject::from_key(key) else {
             return;
@@ -96,17 +96,16 @@ impl WaitingObjects {
     /// The counts of these folders, or of all.
     pub(super) fn counts(&self, of: Option<&[String]>) -> Vec<(Arc<str>, WaitingCount)> {
         let folders = self.0.lock();
-        let count = |(name, folder): (&Arc<str>, &WaitingFolder)| {
-            (Arc::clone(name), folder.waiting_count())
-        };
         match of {
-            None => folders.iter().map(count).collect(),
-            Some(names) => {
-                let found = names
-                    .iter()
-                    .filter_map(|name| folders.get_key_value(name.as_str()));
-                found.map(count).collect()
-            }
+            None => folders
+                .iter()
+                .map(|(name, folder)| (Arc::clone(name), folder.waiting_count()))
+                .collect(),
+            Some(names) => names
+                .iter()
+                .filter_map(|name| folders.get_key_value(name.as_str()))
+                .map(|(name, folder)| (Arc::clone(name), folder.waiting_count()))
+                .collect(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn port_error(doing: &'static str, error: io::Error) -> PortError {
     PortError::with_cause(doing, kind, error)
 }
 
-/// Takes "there is none" for success.
+/// Turns the error "there is none" into success.
 pub(super) fn ignore_absent(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if means_absent(&error) => Ok(()),
@@ -51,7 +51,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
 pub(super) enum FilePart {
     /// All bytes that were asked for.
     Whole(Vec<u8>),
-    /// None: the file ends before.
+    /// No part, because the file ends before it.
     Short {
         /// The length, in bytes.
         length: u64,
@@ -94,7 +94,8 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// A parent that is a file means there is nothing below it; so does a name no file can have.
+/// Whether an error means that there is no such file: a parent that is a file, or a name that no
+/// file can have, means so too.
 pub(super) fn means_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -102,7 +103,7 @@ pub(super) fn means_absent(error: &io::Error) -> bool {
     )
 }
 
-/// A file that is removed again unless it was moved into place.
+/// A file that is removed when this is dropped, unless it was moved into place.
 pub(super) struct TemporaryFile {
     path: PathBuf,
     is_moved: bool,

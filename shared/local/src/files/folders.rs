@@ -1,5 +1,5 @@
-//! Folders that are durable before a file is put into them, and that go when the last file has
-//! gone.
+//! Folders that are durable before a file is put into them, and that are removed with their last
+//! file.
 
 use std::collections::HashSet;
 use std::io;
@@ -26,7 +26,7 @@ pub(super) struct DurableFolders {
 }
 
 impl DurableFolders {
-    /// Knows nothing yet of the folders at and below `root`.
+    /// Begins with no knowledge of the folders at and below `root`.
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
             root,
@@ -36,7 +36,7 @@ impl DurableFolders {
     }
 
     /// Remembers the folder that the path of the root names, and forgets all that is known of
-    /// another one. An error if it is not the one that was opened or made before.
+    /// another one. Returns an error if it is not the one that was opened or made before.
     pub(super) fn check_root(&mut self) -> Result<(), DisplacedPath> {
         let found = FileIdentity::at_path(&self.root)?;
         let Some(opened) = self.opened.replace(found) else {
@@ -63,8 +63,8 @@ impl DurableFolders {
     }
 
     /// Makes the root durable. Folders above it belong to others, and may be unreadable: those that
-    /// exist stay as they are. Those that are missing are made at the start alone: whoever moved
-    /// them away may move them back, and finds their place free.
+    /// exist stay as they are. Those that are missing are made at the start alone: a person who
+    /// moved them away may move them back, and finds their place free.
     fn ensure_root(&mut self) -> io::Result<()> {
         if self.opened.is_some() && self.root.parent().is_some_and(|above| !above.is_dir()) {
             return Err(DisplacedPath::Missing.into());

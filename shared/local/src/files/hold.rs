@@ -55,8 +55,8 @@ impl Drop for HeldFiles {
     }
 }
 
-/// Links the files of one folder, and returns the names of the folders in it. What a file holds may
-/// go into a new one before the file is deleted, so the folder is looked at until a look shows
+/// Links the files of one folder, and returns the names of the folders in it. The content of a file
+/// may be written to a new one before the file is deleted, so the folder is read until a look shows
 /// nothing new.
 fn link_files(from: &Path, to: &Path) -> io::Result<Vec<OsString>> {
     let mut known = HashSet::new();
@@ -82,7 +82,7 @@ fn link_files(from: &Path, to: &Path) -> io::Result<Vec<OsString>> {
                 folders.push(name.clone());
             } else {
                 match fs::hard_link(entry.path(), to.join(&name)) {
-                    // What it held is in another file now.
+                    // The content of the file is in another one now.
                     Err(error) if disk::means_absent(&error) => continue,
                     linked => linked?,
                 }

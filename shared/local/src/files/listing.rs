@@ -121,8 +121,9 @@ impl ListingWalk<'_> {
         let mut names = FolderNames::new();
         for entry in read_folder(&self.root.join(base))?.into_iter().flatten() {
             let entry = entry?;
-            // A name that is no UTF-8 is no part of a key, and a link may lead out of the folder.
-            let (Ok(mut name), kind) = (entry.file_name().into_string(), entry.file_type()?) else {
+            let kind = entry.file_type()?;
+            // A name that is not UTF-8 is not part of a key, and a link may lead out of the folder.
+            let Ok(mut name) = entry.file_name().into_string() else {
                 continue;
             };
             let is_in_a_key = is_key_text(&name) && !name.starts_with(HIDDEN_PREFIX);

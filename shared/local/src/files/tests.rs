@@ -105,7 +105,8 @@ async fn half_written_files_are_removed_at_start_and_never_listed() {
     );
 }
 
-/// The script of the guide of 0.1 linked the files of the log there, and left them if it was cut off.
+/// Leftovers of the script in the guide of 0.1, which linked the files of the log there, are
+/// removed.
 #[tokio::test]
 async fn backup_links_in_the_folder_are_never_listed() {
     let (folder, store) = store();
@@ -226,7 +227,7 @@ async fn folder_of_another_is_told_once_and_used_from_then_on() {
     );
 }
 
-/// Whoever moved the data folder away can move it back: nothing has taken its place.
+/// A person who moved the data folder away can move it back: nothing has taken its place.
 #[tokio::test]
 async fn folder_above_is_not_made_again() {
     let root = tempfile::tempdir().unwrap();

@@ -14,12 +14,12 @@ use posthaste_ports::SpanSink;
 
 use super::*;
 use crate::metric::{MetricDistribution, PointValue};
-use crate::waiting::tests::span;
+use crate::span_queue::tests::span;
 use posthaste_core::trace::collector::{parse_headers, parse_resource};
 
 const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A collector that answers as it is told, and then 200.
+/// A collector that gives scripted responses, and then 200.
 #[derive(Debug, Default)]
 struct ScriptedCollector {
     answers: Mutex<VecDeque<Result<CollectorResponse, &'static str>>>,

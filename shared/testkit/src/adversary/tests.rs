@@ -92,7 +92,7 @@ async fn counts_lag_by_one_look() {
     assert_eq!((visible().await, visible().await), (0, 1));
 }
 
-/// The answer to a conditional put under a mood, and whether it happened.
+/// The result of a conditional put under a mood, and whether it happened.
 async fn put(mood: &Mood) -> (Option<ErrorKind>, bool) {
     let store = MemoryStore::default();
     let adversary = Adversary::new(store.clone(), "store", mood);

@@ -195,7 +195,7 @@ async fn if_match_puts_only_over_its_version(harness: &impl StoreHarness) {
     assert_eq!(refusal(&store, "k", over_first.clone()).await, failed);
     assert_eq!(bytes(&store, "k").await, Some(Bytes::from("two")));
     store.delete("k").await.unwrap();
-    // S3 answers 404 where the object is gone; this port has one answer for a condition that does
+    // S3 returns 404 if the object is gone; this port has one error for every condition that does
     // not hold.
     assert_eq!(
         refusal(&store, "k", PutCondition::IfMatch(second)).await,

@@ -14,12 +14,12 @@ const EFFECTS_MAX: u64 = 1000;
 /// The fault of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallFault {
-    /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that
+    /// The call fails without an effect. A webhook fails as `Socket`, or as `TimedOut` for that
     /// kind.
     Before(ErrorKind),
-    /// The effect happens, but the answer is lost and the call fails.
+    /// The effect happens, but its result is lost and the call fails.
     After(ErrorKind),
-    /// Nothing happens and the call never ends; dropping it is how a test kills the caller here.
+    /// The call never ends and has no effect; dropping it is how a test kills the caller here.
     HangBefore,
     /// The effect happens, and the call never ends.
     HangAfter,
@@ -64,12 +64,12 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing fails; effects are counted all the same.
+    /// A plan by which no call fails; effects are counted all the same.
     pub fn none() -> Self {
         Self::by(|_| None)
     }
 
-    /// The call with this number, from 0, fails so.
+    /// A plan by which the call with this number, from 0, fails so.
     pub fn nth(number: u64, fault: CallFault) -> Self {
         Self::nth_of(number, fault, |_| true)
     }
@@ -87,7 +87,7 @@ impl FaultPlan {
         })
     }
 
-    /// The calls that are meant fail so.
+    /// A plan by which the selected calls fail so.
     pub fn at(
         fault: CallFault,
         is_meant: impl Fn(PortEffect<'_>) -> bool + Send + Sync + 'static,
@@ -95,7 +95,7 @@ impl FaultPlan {
         Self::by(move |effect| is_meant(effect).then(|| fault.clone()))
     }
 
-    /// Calls fail as `rule` says.
+    /// A plan by which calls fail as `rule` says.
     pub fn by(rule: impl Fn(PortEffect<'_>) -> Option<CallFault> + Send + Sync + 'static) -> Self {
         let rule = Arc::new(rule);
         Self {
@@ -174,7 +174,7 @@ pub async fn at_every_effect(run: impl AsyncFnMut(&FaultPlan, &str)) {
     at_every_effect_of(|_| true, run).await;
 }
 
-/// The same, of the effects that are meant.
+/// A fault at every selected effect, otherwise as [`at_every_effect`].
 pub async fn at_every_effect_of(
     is_meant: fn(PortEffect<'_>) -> bool,
     mut run: impl AsyncFnMut(&FaultPlan, &str),

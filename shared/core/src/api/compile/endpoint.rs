@@ -35,7 +35,7 @@ pub(super) fn compile_fallback(
     }
 }
 
-/// The rate that a subscription sets itself.
+/// The rate that the subscription's own settings name.
 pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<RequestRate>, SettingsError> {
     let Some(written) = settings.max_requests_per_second else {
         return Ok(None);
@@ -62,7 +62,7 @@ pub(super) fn compile_concurrency(
     Ok(SlotLimit::new(written))
 }
 
-/// The rate that is obeyed: the lesser of its own and what its endpoint allowed.
+/// The rate that deliveries keep: the lesser of the subscription's own and the endpoint's.
 pub(super) fn compile_rate(
     settings: &EndpointSettings,
     status: Option<&StatusView>,
@@ -76,7 +76,8 @@ pub(super) fn compile_rate(
     Ok(own_rate(settings)?.into_iter().chain(allowed).min())
 }
 
-/// Whether events are delivered, and until when the endpoint may still consent.
+/// The status of the subscription: whether events are delivered, and until when the endpoint may
+/// still consent.
 pub(super) fn compile_status(view: Option<&StatusView>) -> (SubscriptionStatus, Option<Timestamp>) {
     let handshake = view.and_then(|view| view.handshake.as_ref());
     (
@@ -86,7 +87,7 @@ pub(super) fn compile_status(view: Option<&StatusView>) -> (SubscriptionStatus, 
 }
 
 impl SubscriptionSettings {
-    /// Whether anything may be sent to its endpoint: whether that is not asked, or has consented.
+    /// Whether requests may be sent to the endpoint: it has consented, or no consent is needed.
     pub fn may_be_sent_to(&self) -> bool {
         let consent = self
             .status
@@ -98,7 +99,7 @@ impl SubscriptionSettings {
 }
 
 impl EndpointSettings {
-    /// The links of the URLs. One that cannot be read has none.
+    /// The links of the URLs. A URL that cannot be read has none.
     pub fn links(&self) -> BTreeSet<Link> {
         let urls = std::iter::once(&self.url).chain(&self.fallback_url);
         urls.filter_map(|url| EndpointUrl::parse(url).ok())
@@ -108,7 +109,7 @@ impl EndpointSettings {
 }
 
 impl ConsentView {
-    /// Whether this is the consent to what the settings ask for now.
+    /// Whether this consent covers the present settings.
     pub fn is_for(&self, settings: &EndpointSettings) -> bool {
         EndpointUrl::is_same(&self.url, &settings.url) && self.validation == settings.validation
     }
@@ -165,7 +166,7 @@ mod tests {
             &consent("https://a.example/", None),
             None,
         );
-        // What was allowed elsewhere, or is not asked for any more, binds nobody.
+        // A consent for another endpoint, or one that is not asked for any more, has no effect.
         check(
             None,
             "CloudEvents",
@@ -175,7 +176,8 @@ mod tests {
         check(None, "none", &allowed, None);
     }
 
-    /// Second endpoint is on another link, and on the host that consented where consent is needed.
+    /// A second endpoint is on another link, and on the host that consented where consent is
+    /// needed.
     #[test]
     fn fallback_needs_another_link_on_the_consenting_host() {
         let first = EndpointUrl::parse("https://a.example/").unwrap();

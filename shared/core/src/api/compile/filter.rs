@@ -156,7 +156,7 @@ impl FilterOperands<'_> {
         )
     }
 
-    /// None.
+    /// Refuses values beside an operator that takes none.
     fn require_none(&self, test: FilterTest) -> Result<FilterTest, FilterFault> {
         self.refuse_member("value", self.written.value.is_some())?;
         self.refuse_member("values", self.written.values.is_some())?;

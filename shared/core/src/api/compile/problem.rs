@@ -99,7 +99,7 @@ pub enum SettingsProblem {
     /// The same header twice without regard to case.
     #[error("there is another header of this name")]
     HeaderTwice,
-    /// A secret that everybody who publishes knows.
+    /// A secret that every producer knows.
     #[error("a value of the event is no secret")]
     SecretFromEvent,
     /// A value of the event, where a request carries several.

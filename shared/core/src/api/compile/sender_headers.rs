@@ -1,4 +1,4 @@
-//! The headers that say who sends.
+//! The headers that identify the sender.
 
 use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::SenderHeaderSettings;

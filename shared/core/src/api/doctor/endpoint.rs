@@ -21,9 +21,9 @@ const SHOWN_MAX: usize = 3;
 /// The validity of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertificateTimes {
-    /// Its begin.
+    /// The begin of the validity.
     pub from: Timestamp,
-    /// Its end.
+    /// The end of the validity.
     pub until: Timestamp,
 }
 
@@ -61,7 +61,7 @@ impl EndpointFault {
 }
 
 impl CertificateTimes {
-    /// What is left of it at this time.
+    /// The rest of the validity at this time.
     fn time_left(self, now: Timestamp) -> Duration {
         self.until.since(now)
     }
@@ -165,7 +165,7 @@ fn fault_view(
         (None, None) => fault.failure.to_string(),
     };
     let result = match fault.failure {
-        // What this machine has run out of says nothing about the endpoint.
+        // An exhausted resource of this machine says nothing about the endpoint.
         SendFailure::Exhausted | SendFailure::Withdrawn => CheckResult::Unknown,
         _ => CheckResult::Failed,
     };

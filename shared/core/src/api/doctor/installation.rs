@@ -1,5 +1,5 @@
-//! What an installation stands on: its disk, its open files, its pressure, its clock, and what
-//! waits in it.
+//! Checks of an installation: its disk, its open files, its pressure, its clock, and its waiting
+//! events.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const GIB: u64 = 1024 * MIB;
 pub struct OpenFiles {
     /// The most there may be; `None` without a limit.
     pub max: Option<u64>,
-    /// Those that are open now, where the system tells it.
+    /// The files that are open now, where the system tells it.
     pub now: Option<u64>,
     /// Most requests at once that the limit leaves room for.
     pub requests_max: usize,
@@ -121,7 +121,7 @@ pub fn pressure_check(view: &PressureView) -> CheckView {
     }
 }
 
-/// The level, who is refused, and each resource and topic that is above normal.
+/// The level, the refused tiers, and each resource and topic that is above normal.
 fn pressure_text(view: &PressureView) -> String {
     let mut parts = vec![view.level.to_string()];
     if !view.refused_tiers.is_empty() {
@@ -146,8 +146,8 @@ fn pressure_text(view: &PressureView) -> String {
     parts.join("; ")
 }
 
-/// What waits, and since when. No event is tried for longer than a day, so that an older one is
-/// held, or is for later.
+/// The check of the waiting events and their age. No event is tried for longer than a day, so an
+/// older one is held, or is for later.
 pub fn waiting_check(of: &str, waiting: &WaitingCount, now: Timestamp) -> CheckView {
     let count = waiting.total();
     let at_least = if waiting.is_partial { " or more" } else { "" };

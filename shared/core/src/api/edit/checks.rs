@@ -85,7 +85,7 @@ pub(super) fn check_compiled_topic<'a>(
     settings: &TopicSettings,
     written: impl IntoIterator<Item = &'a SubscriptionName>,
 ) -> Result<(), ApiProblem> {
-    // Its keys do not matter here.
+    // The keys of the topic do not matter here.
     let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
     let Err(error) = compile_topic(topic, settings, keys) else {
         return Ok(());

@@ -165,7 +165,7 @@ fn subscriptions_that_were_not_written_stay() {
     assert_eq!(desk.settings.subscriptions.len(), 2);
 }
 
-/// Subscription that was not written and cannot go on with the new topic is a conflict.
+/// A subscription that was not written and does not fit the new topic is a conflict.
 #[test]
 fn unwritten_incompatible_subscription_is_a_conflict() {
     let mut desk = Desk::with_billing();

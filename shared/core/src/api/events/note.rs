@@ -11,7 +11,7 @@ const GAPS_NAMED_MAX: usize = 3;
 /// Most damaged files that a note names.
 const FILES_NAMED_MAX: usize = 3;
 
-/// What is known of an answer's completeness.
+/// The known gaps of a response.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LogNote<'a> {
     /// Whether an event was asked for of which the log has no record.

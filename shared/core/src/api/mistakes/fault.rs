@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-/// How alike two names are at least, from 0 to 1, if one is likely a typo of the other. The
+/// The least likeness of two names, from 0 to 1, by which one counts as a typo of the other. The
 /// program's options have the same bound: it is clap's.
 const LIKENESS_MIN: f64 = 0.7;
 
@@ -72,7 +72,7 @@ fn most_alike(written: &str, known: &[&'static str]) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// How alike a typo is to its name: one slip of the fingers, or [`LIKENESS_MIN`] and more.
+/// The likeness of a typo to its name: one slip of the fingers, or [`LIKENESS_MIN`] and more.
 fn typo_likeness(written: &str, name: &str) -> Option<f64> {
     let likeness = strsim::jaro(written, name);
     (likeness >= LIKENESS_MIN || strsim::osa_distance(written, name) <= 1).then_some(likeness)

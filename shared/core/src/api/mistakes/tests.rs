@@ -352,7 +352,7 @@ fn newer_response_is_read_without_unknown_members() {
         }),
         Some(known),
     );
-    // What a list has is not counted wrong.
+    // The items of a list are counted right.
     check(
         json!({ "name": "a", "all": [{ "colour": "green", "count": 5 }] }),
         None,

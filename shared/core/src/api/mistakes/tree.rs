@@ -29,14 +29,14 @@ pub(super) struct InputNode {
 /// The step from a value to one below it.
 #[derive(Debug)]
 enum NodeStep {
-    /// None: the whole.
+    /// No step: the whole value.
     Root,
     Index(usize),
     Name(String),
 }
 
 impl NodeStep {
-    /// The path that goes on with this step.
+    /// The path extended by this step.
     fn append_to(&self, path: String) -> String {
         match self {
             Self::Root => path,

@@ -45,11 +45,11 @@ pub struct SubscriptionNews<'a> {
     pub subscription: &'a SubscriptionName,
     /// The link of its endpoint.
     pub link: &'a str,
-    /// Its state.
+    /// The state of the subscription.
     pub state: HealthState,
     /// The incident.
     pub incident: &'a SubscriptionIncident,
-    /// Its tries.
+    /// The tries of the subscription.
     pub tries: &'a SubscriptionTries,
     /// The share of them that is measured.
     pub share: ArrivalShare,
@@ -83,7 +83,7 @@ pub struct DelayNews<'a> {
     pub after: std::time::Duration,
 }
 
-/// What a disabled subscription misses will soon be skipped.
+/// News that the events missed by a disabled subscription will soon be skipped.
 #[derive(Debug, Clone, Copy)]
 pub struct MissedNews<'a> {
     /// The topic it is on.
@@ -92,7 +92,7 @@ pub struct MissedNews<'a> {
     pub subscription: &'a SubscriptionName,
     /// The end of keeping it.
     pub end: MissedEnd,
-    /// What was kept.
+    /// The events that were kept.
     pub missed: &'a MissedEvents,
 }
 
@@ -105,7 +105,7 @@ pub enum HealthNews<'a> {
     Link(LinkNews<'a>),
     /// An event.
     Delay(DelayNews<'a>),
-    /// What a disabled subscription misses.
+    /// News about the events that a disabled subscription misses.
     Missed(MissedNews<'a>),
 }
 
@@ -168,7 +168,7 @@ struct MissedData<'a> {
     kept_bytes: u64,
 }
 
-/// How tries ended.
+/// The ends of the last tries.
 #[derive(Serialize)]
 struct LastTries {
     #[serde(rename = "lastFailureAt", skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! Notices that could not be sent yet: a dead-letter message of their own asks for them, rarer each
-//! time, and not for ever.
+//! Notices that could not be sent yet: a dead-letter message of their own asks for them, less often
+//! each time, and not forever.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn notices_are_asked_for_rarer_each_time_and_not_for_ever() {
-        // What the bucket refused before the object was there does not count.
+        // A refusal of the bucket before the object was there does not count.
         let refused = StorageTrouble {
             since: Timestamp::EPOCH,
             failures: 9,

@@ -150,7 +150,7 @@ fn an_event_of_another_schema_is_called_one() {
         texts(EventSchema::EventGrid, &binary, br#"{"amount":1}"#),
         cloud_for_grid,
     );
-    // What has a mistake of its own is told that.
+    // A value with a mistake of its own is refused for that mistake.
     refused(
         cloud(
             "application/json",

@@ -68,7 +68,7 @@ fn check_both(operator: &str, negation: &str, table: &Table<'_>) {
         arrays_fail: table.arrays_pass,
     };
     negated.check();
-    // An array that nobody looks into is no value of the type.
+    // An array into which no filter looks is not a value of the type.
     let off = Table {
         operator: negation,
         pass: table.arrays_pass,

@@ -36,8 +36,8 @@ impl EmbeddedIpv4 {
     }
 }
 
-/// The IPv4 addresses that an address carries in the forms that everybody knows. There is more than
-/// one only in the range for local use.
+/// The IPv4 addresses that an address carries in the well-known forms. There is more than one only
+/// in the range for local use.
 pub(super) fn embedded_addresses(address: Ipv6Addr) -> Vec<EmbeddedIpv4> {
     let octets = address.octets();
     let last = at_length(octets, 96);
@@ -72,9 +72,9 @@ pub(super) fn embedded_addresses(address: Ipv6Addr) -> Vec<EmbeddedIpv4> {
 /// The IPv4 address that an address carries if a translator uses this network, which holds it, as
 /// its prefix: a network of one of the lengths that a translator's prefix has.
 ///
-/// Nothing says whether it is one. So an address that is not formed as RFC 6052 requires, with
-/// zeros around the IPv4 address, counts only if a translator that overlooks this would reach the
-/// machine, or its neighbour, on which everything may be open.
+/// No sign tells whether the range has a translator. So an address that is not formed as RFC 6052
+/// requires, with zeros around the IPv4 address, counts only if a translator that overlooks this
+/// would reach the machine, or its neighbour, on which everything may be open.
 pub(super) fn embedded_under(address: Ipv6Addr, prefix_bits: u8) -> Option<EmbeddedIpv4> {
     if !PREFIX_LENGTHS.contains(&prefix_bits) {
         return None;

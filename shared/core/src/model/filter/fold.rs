@@ -1,5 +1,5 @@
 //! Comparison without regard to case: Unicode's simple case folding, which maps each character to
-//! one, so that what begins with, ends with or contains a part still does.
+//! one, so that a text that begins with, ends with or contains a part still does.
 //! <https://www.unicode.org/versions/latest/core-spec/chapter-5/#G21790>
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub(super) fn fold_case(text: &str) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
-/// The same of text that may be owned already.
+/// Folds a text that may be owned already.
 pub(super) fn fold_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => fold_case(text),
@@ -50,7 +50,7 @@ pub(super) fn fold_cow(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// One character for all that differ in case alone.
+/// Folds a character: characters that differ in case alone become the same.
 pub(super) fn fold_char(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();
@@ -62,8 +62,8 @@ pub(super) fn fold_char(character: char) -> char {
     )
 }
 
-/// The lower case of the upper case: final and other sigmas have one upper case, and the Kelvin sign
-/// has the lower case of K. A case of several characters is none here.
+/// The lower case of the upper case: final and other sigmas have one upper case, and the Kelvin
+/// sign has the lower case of K. A case of several characters does not count.
 fn lower_case_of_upper_case(character: char) -> char {
     let upper = single_char(character.to_uppercase()).unwrap_or(character);
     single_char(upper.to_lowercase()).unwrap_or(upper)

@@ -1,4 +1,4 @@
-//! The keys of advanced filters: which part of an event each means.
+//! The keys of advanced filters, each of which means a part of an event.
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#key>
 
 use super::fold::fold_case;
@@ -35,7 +35,7 @@ pub(crate) enum KeyAttribute {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FilterKey(pub(crate) KeyLocation);
 
-/// The reason why a text is no key.
+/// The reason why a text is not a key.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FilterKeyError {
     /// A name is missing between two dots, or altogether.
@@ -226,7 +226,7 @@ mod tests {
         check(EventSchema::Custom, "data", Ok(member(&[])));
     }
 
-    /// Key that no event of the schema can have is refused.
+    /// A key that no event of the schema can have is refused.
     #[test]
     fn key_of_an_impossible_member_is_refused() {
         let parts = "expected names with a dot between each two";

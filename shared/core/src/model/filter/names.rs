@@ -1,5 +1,5 @@
-//! The members that the keys of a topic's filters name, as one tree, and what an event has under
-//! each of them.
+//! The members that the keys of a topic's filters name, as one tree, and the values that an event
+//! has under them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub(crate) struct NameTree {
     slot: Option<ValueSlot>,
 }
 
-/// The slot for a wanted value, and how the value is read.
+/// The slot for a wanted value, and the way to read the value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ValueSlot {
     /// The position among the values.
@@ -53,9 +53,9 @@ impl NameTree {
         self.children[at].1.insert(rest, slot);
     }
 
-    /// Reads what lies here, and under every name, from JSON that was found valid before. Of
-    /// members that occur twice the last counts, as it does for most receivers. What is not
-    /// named is skipped, not decoded.
+    /// Reads the values here, and under every name, from JSON that was found valid before. Of
+    /// members that occur twice the last counts, as it does for most receivers. Members that are
+    /// not named are skipped, not decoded.
     pub(crate) fn read_values<'e>(
         &self,
         json: &'e str,
@@ -126,7 +126,7 @@ fn parse_array(json: &str) -> FilterValue<'_> {
     elements.into_array()
 }
 
-/// The members of an object that are named, as positions among the names and their text.
+/// The named members of an object, as positions among the names and their text.
 struct NamedMembers<'n>(&'n NameTree);
 
 impl<'e> Visitor<'e> for NamedMembers<'_> {
@@ -149,7 +149,7 @@ impl<'e> Visitor<'e> for NamedMembers<'_> {
 }
 
 /// A member's position among the names, if it is one of them. A name is compared as bytes: it may
-/// hold half of a surrogate pair, and is then none of ours.
+/// hold half of a surrogate pair, and is then no name of the tree.
 struct NamePosition<'n>(&'n NameTree);
 
 impl<'e> DeserializeSeed<'e> for NamePosition<'_> {

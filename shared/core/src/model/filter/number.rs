@@ -1,5 +1,5 @@
-//! Numbers as JSON writes them, compared without loss: what 64 bits or a double cannot hold is
-//! never rounded.
+//! Numbers as JSON writes them, compared without loss: numbers that 64 bits or a double cannot hold
+//! are never rounded.
 
 use std::cmp::Reverse;
 
@@ -32,7 +32,7 @@ pub struct NumberMagnitude {
 }
 
 impl DecimalNumber {
-    /// Reads a number as JSON writes it; `None` if it is none.
+    /// Reads a number as JSON writes it; `None` if it is not a number.
     /// <https://www.rfc-editor.org/rfc/rfc8259#section-6>
     pub fn parse(text: &str) -> Option<Self> {
         let (is_negative, text) = text

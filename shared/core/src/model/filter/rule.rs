@@ -29,7 +29,7 @@ pub struct Filter {
 /// An advanced filter.
 #[derive(Debug, Clone)]
 pub struct FilterCondition {
-    /// The part of the event that is looked at.
+    /// The part of the event that is tested.
     pub key: FilterKey,
     /// The test that it must pass.
     pub test: FilterTest,

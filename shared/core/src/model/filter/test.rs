@@ -12,8 +12,8 @@ use super::value::FilterValue;
 
 /// The test of a value.
 ///
-/// Of several values that are named, one that fits is enough. A negation holds where its opposite
-/// does not: also where the key is missing, or its value has another type.
+/// One of the named values is enough. A negation holds where its opposite does not: also where the
+/// key is missing, or its value has another type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FilterTest {
     /// A number, which …
@@ -35,7 +35,7 @@ pub enum FilterTest {
 /// The test of a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NumberTest {
-    /// One of these.
+    /// Equal to one of these.
     In(Box<[DecimalNumber]>),
     /// Within one of these ranges, borders included.
     Within(Box<[(DecimalNumber, DecimalNumber)]>),
@@ -52,7 +52,7 @@ pub enum NumberTest {
 /// The test of a string, without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextTest {
-    /// One of these.
+    /// Equal to one of these.
     In(Box<[FoldedText]>),
     /// Begin with one of these.
     BeginsWith(Box<[FoldedText]>),
@@ -97,8 +97,8 @@ impl Hash for TextFinder {
 }
 
 impl FilterTest {
-    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is
-    /// enough, and for a negation one that fits its opposite is too much.
+    /// Whether the value passes the test. With `arrays`, one fitting element of an array is enough,
+    /// and a negation fails by one element that fits its opposite.
     pub(crate) fn passes(&self, value: Option<&FilterValue<'_>>, arrays: bool) -> bool {
         match self {
             Self::Null => value.is_none(),
@@ -121,7 +121,7 @@ impl FilterTest {
 }
 
 impl NumberTest {
-    /// Whether one of the numbers, which are in order, is what is asked for.
+    /// Whether one of the numbers, which are in order, passes the test.
     fn matches_any(&self, numbers: &[DecimalNumber]) -> bool {
         let least = numbers.first();
         let greatest = numbers.last();
@@ -142,7 +142,7 @@ impl NumberTest {
 }
 
 impl TextTest {
-    /// Whether one of the texts, which are in order, is what is asked for.
+    /// Whether one of the texts, which are in order, passes the test.
     fn matches_any(&self, texts: &[Cow<'_, str>]) -> bool {
         match self {
             Self::In(values) => values.iter().any(|value| {

@@ -91,8 +91,8 @@ impl<'e> FilterValue<'e> {
 }
 
 impl<'e> ValueElements<'e> {
-    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event
-    /// Grid doesn't support filtering on an array of objects".
+    /// Takes one element. An element that is neither a string nor a number nor a boolean is
+    /// ignored: "Event Grid doesn't support filtering on an array of objects".
     pub(crate) fn push(&mut self, value: FilterValue<'e>) {
         match value {
             FilterValue::Text(text) => self.texts.push(text),
@@ -102,7 +102,7 @@ impl<'e> ValueElements<'e> {
         }
     }
 
-    /// The array of what was taken.
+    /// The array of the elements that were taken.
     pub(crate) fn into_array(mut self) -> FilterValue<'e> {
         self.texts.sort_unstable();
         self.numbers.sort_unstable();

@@ -38,7 +38,7 @@ pub enum MetricUnit {
 pub enum MetricSource {
     /// Functions measure it.
     Measured,
-    /// It is looked up whenever it is asked for.
+    /// The value is looked up at every request for it.
     LookedUp,
 }
 

@@ -35,7 +35,7 @@ impl CommitThread {
             .filter_map(|(work, outcome)| Some((work, outcome.ok()?)))
         {
             match work {
-                // Their caller shows them.
+                // The caller of `withhold` shows these.
                 CommitWork::Messages {
                     is_withheld: true, ..
                 } => {}
@@ -87,8 +87,8 @@ impl CommitThread {
         }
     }
 
-    /// Deletes messages that are withheld for callers who were told that they failed: nobody would
-    /// ever show them.
+    /// Deletes messages that were withheld for callers that were told of a failure: no caller would
+    /// ever show these messages.
     pub(super) fn delete_withheld(&self, jobs: &[(CommitWork, JobResult)]) {
         for (work, outcome) in jobs {
             if let (
@@ -129,7 +129,7 @@ impl CommitThread {
         });
     }
 
-    /// Restores the memory of before the call, for work that was not done.
+    /// Restores memory as it was before the call, for work that was not done.
     pub(super) fn undo_work(&self, work: CommitWork) {
         let now = (self.shared.now)();
         match work {
@@ -148,7 +148,7 @@ impl CommitThread {
                     }
                 });
             }
-            // Whatever became of the object, it is read again.
+            // The fate of the object is unknown, so it is read again.
             CommitWork::Put { key, .. } | CommitWork::Delete { key } => {
                 self.shared.versions.forget(&key);
             }
@@ -157,8 +157,8 @@ impl CommitThread {
     }
 }
 
-/// A body that is due at once is likely to be asked for soon; one that waits is read when its time
-/// has come.
+/// Caches a body that is due at once, because it is likely to be asked for soon. One that waits is
+/// read from the disk when its time has come.
 fn cache_arrival(sequence: u64, message: NewMessage, bodies: &mut BodyCache) -> QueueArrival {
     let bytes = message.body.len();
     let carried = record::carried_events(message.to, &message.body, message.sent_at);

@@ -11,11 +11,11 @@ use crate::embedded::inbox::{CommitBatch, CommitJob, CommitWork, JobFailure, New
 /// The room that work asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoomNeed {
-    /// Records of the delivery log, so many bytes.
+    /// Room for this many bytes of records of the delivery log.
     Records(u64),
-    /// What producers publish, and their payloads.
+    /// Room for messages and payloads that producers publish.
     Send,
-    /// What keeps the rest going: it is never refused.
+    /// Room for the work that empties queues and keeps state. It is never refused.
     Upkeep,
 }
 
@@ -27,7 +27,7 @@ impl RoomNeed {
                 instead_of,
                 ..
             } => match (records_bytes(messages), instead_of) {
-                // record puts back what it cannot read.
+                // The function record returns messages to the queue that it cannot read.
                 (_, Some((QueueName::Records, _))) | (0, Some(_)) => Self::Upkeep,
                 (0, None) => Self::Send,
                 (records, _) => Self::Records(records),
@@ -40,8 +40,8 @@ impl RoomNeed {
     }
 }
 
-/// Whether an object is a part of what is published. What wake leaves of scheduled deliveries is
-/// written under such a key too, and only where the queue took some of them.
+/// Whether an object is a part of what is published. wake writes the rest of a scheduled object
+/// under such a key too, but only after the queue took some of its deliveries.
 fn is_published(key: &str) -> bool {
     layout::is_payload(key) || layout::is_scheduled(key)
 }
@@ -54,9 +54,9 @@ fn records_bytes(messages: &[NewMessage]) -> u64 {
 }
 
 impl CommitThread {
-    /// Answers with `Full` what there is no room for: sends within the reserve, and records within
-    /// a larger one, or beyond their bound. Who replaces a message by records too then does it
-    /// without them.
+    /// Refuses work as `Full` if there is no room for it: sends that would use the reserve, and
+    /// records that would use a larger one or exceed their bound. A caller that replaces a message
+    /// by records too then does it without them.
     pub(super) fn refuse_for_lack_of_room(&self, mut batch: CommitBatch) -> CommitBatch {
         let needs: Vec<RoomNeed> = batch
             .jobs
@@ -66,27 +66,13 @@ impl CommitThread {
         if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
             return batch;
         }
-        let room = FreeRoom::measure(self);
-        let mut records = self.live.records;
-        let mut has_room = |need: RoomNeed| match need {
-            RoomNeed::Upkeep => true,
-            RoomNeed::Send => room.is_at_least(self.shared.disk_reserve_bytes),
-            RoomNeed::Records(bytes) => {
-                let after = records.saturating_add(bytes);
-                let fits = room.is_at_least(self.shared.records_reserve_bytes)
-                    && after <= self.shared.records_bytes_max;
-                if fits {
-                    records = after;
-                }
-                fits
-            }
-        };
-        let has_room: Vec<bool> = needs.into_iter().map(&mut has_room).collect();
-        let mut has_room = has_room.into_iter();
+        let mut room = FreeRoom::measure(self);
+        let admitted: Vec<bool> = needs.into_iter().map(|need| room.admit(need)).collect();
+        let mut admitted = admitted.into_iter();
         let (kept, refused): (Vec<CommitJob>, Vec<CommitJob>) = batch
             .jobs
             .into_iter()
-            .partition(|_| has_room.next().unwrap_or(true));
+            .partition(|_| admitted.next().unwrap_or(true));
         batch.jobs = kept;
         self.refuse_jobs(
             refused,
@@ -100,10 +86,12 @@ impl CommitThread {
 }
 
 /// The bytes that can still be stored: on the device, and in the file, which keeps the room of what
-/// was deleted. Where they cannot be told, the device's own refusal will.
+/// was deleted. Where their number is unknown, the device itself refuses.
 struct FreeRoom<'a> {
     committer: &'a CommitThread,
     free: u64,
+    /// The bytes of records in the store, and of those that were admitted.
+    records: u64,
     /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file
     /// gives its next write a time of its own, and a sync that writes the time as well takes a
     /// quarter longer. <https://docs.kernel.org/filesystems/multigrain-ts.html>
@@ -121,7 +109,26 @@ impl<'a> FreeRoom<'a> {
         Self {
             committer,
             free,
+            records: committer.live.records,
             in_file: OnceCell::new(),
+        }
+    }
+
+    /// Whether there is room for work. Records that are admitted take their share of the bound.
+    fn admit(&mut self, need: RoomNeed) -> bool {
+        let shared = &self.committer.shared;
+        match need {
+            RoomNeed::Upkeep => true,
+            RoomNeed::Send => self.is_at_least(shared.disk_reserve_bytes),
+            RoomNeed::Records(bytes) => {
+                let after = self.records.saturating_add(bytes);
+                let fits = self.is_at_least(shared.records_reserve_bytes)
+                    && after <= shared.records_bytes_max;
+                if fits {
+                    self.records = after;
+                }
+                fits
+            }
         }
     }
 

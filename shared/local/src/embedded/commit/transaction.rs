@@ -134,23 +134,22 @@ impl CommitThread {
                 }
                 continue;
             }
-            let is_kept = |sequence, record: &[u8]| {
+            messages.retain_in(run[0]..=run[run.len() - 1], |sequence, record| {
                 let is_kept = run.binary_search(&sequence).is_err();
                 if !is_kept {
                     self.live
                         .remove_message(record::queue_of(record), record.len());
                 }
                 is_kept
-            };
-            messages.retain_in(run[0]..=run[run.len() - 1], is_kept)?;
+            })?;
         }
         Ok(())
     }
 
     /// Stores the messages of all jobs. They have the largest numbers of all, so that many are
     /// appended in one go, and fill their pages. A single message is inserted, because a cursor
-    /// writes the page that it appends to again. So is the first after a large message, so that
-    /// the large one is not written again.
+    /// writes the page that it appends to again. The first message after a large one is inserted
+    /// too, so that the large one is not written again.
     fn store_messages(
         &mut self,
         messages: &mut WritableMessages<'_>,

@@ -24,7 +24,7 @@ impl EventAges {
         }
     }
 
-    /// Takes the events of a message away that was added.
+    /// Removes the events of a message that was added.
     pub(crate) fn remove(&mut self, carried: CarriedEvents) {
         let Ok(place) = self.position_of(carried) else {
             return;
@@ -41,7 +41,7 @@ impl EventAges {
         self.0.front()?.oldest_accepted_at()
     }
 
-    /// Forgets everything, and gives the room back.
+    /// Forgets everything, and frees the memory.
     pub(super) fn clear(&mut self) {
         self.0.clear();
         self.0.shrink_to(IDLE_CAPACITY_MAX);

@@ -48,7 +48,7 @@ struct MessageGroup {
     /// The size of each message would take memory that a long backlog does not have.
     bytes: u64,
     events: GroupEvents,
-    /// When the events of all its messages were accepted.
+    /// The seconds in which the events of all its messages were accepted.
     ages: EventAges,
     /// The turn in which it was served last.
     turn: u64,
@@ -132,34 +132,34 @@ impl MessageGroups {
         self.ids.get(name).copied()
     }
 
-    /// A message of so many bytes comes into the group.
+    /// Adds a message of this many bytes to the group.
     pub(super) fn add_message(&mut self, id: GroupId, bytes: usize, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes = group.bytes.saturating_add(bytes as u64);
         group.ages.add(carried);
     }
 
-    /// One of the group's messages, which is in flight and still counted, leaves the queue for good.
+    /// Removes one of the group's messages, which is in flight and still counted.
     pub(super) fn remove_message(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / group.message_count().max(1);
         group.ages.remove(carried);
     }
 
-    /// The same for a message that is counted no more.
+    /// Removes one of the group's messages, which is no longer counted.
     pub(super) fn remove_after(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / (group.message_count() + 1);
         group.ages.remove(carried);
     }
 
-    /// An entry among the visible ones is skipped when its turn comes.
+    /// Settles a visible message late: its entry is skipped when its turn comes.
     pub(super) fn settle_late(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].settled_late += 1;
         self.remove_due(id, carried);
     }
 
-    /// The events of a message are not due any more.
+    /// Takes the events of a message out of the due ones.
     pub(super) fn remove_due(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.due -= u64::from(carried.events);
     }
@@ -169,7 +169,7 @@ impl MessageGroups {
         self.all[id as usize].group_count()
     }
 
-    /// The events of some groups that have any, from the place `from` on, and the place to go on
+    /// The events of some groups that have any, from the place `from` on, and the place to continue
     /// from.
     pub(super) fn counts_from(
         &self,
@@ -190,7 +190,7 @@ impl MessageGroups {
         self.all[id as usize].due_count()
     }
 
-    /// The due messages of some groups, from the place `from` on, and the place to go on from.
+    /// The due messages of some groups, from the place `from` on, and the place to continue from.
     pub(super) fn due_from(&self, from: usize, max: usize) -> (Vec<DueOfGroup>, Option<usize>) {
         let end = from.saturating_add(max).min(self.all.len());
         let groups = self.all.get(from..end).unwrap_or_default();
@@ -212,14 +212,14 @@ impl MessageGroups {
         self.all[id as usize].name.clone()
     }
 
-    /// A message of the group waits for its time.
+    /// Counts a message of the group that waits for its time.
     pub(super) fn add_delayed(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed += 1;
         group.events.delayed += u64::from(carried.events);
     }
 
-    /// A message of the group waits no longer; the caller pushes it next.
+    /// Counts a message of the group that no longer waits; the caller pushes it next.
     pub(super) fn remove_delayed(&mut self, id: GroupId, carried: CarriedEvents) {
         let group = &mut self.all[id as usize];
         group.delayed -= 1;
@@ -261,13 +261,13 @@ impl MessageGroups {
         Some(message)
     }
 
-    /// A message of the group is in flight.
+    /// Counts a message of the group that is in flight from now on.
     pub(super) fn begin_flight(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight += u64::from(carried.events);
         self.change_in_flight(id, |in_flight| in_flight + 1);
     }
 
-    /// A message of the group is no longer in flight.
+    /// Counts a message of the group that is no longer in flight.
     pub(super) fn end_flight(&mut self, id: GroupId, carried: CarriedEvents) {
         self.all[id as usize].events.in_flight -= u64::from(carried.events);
         self.change_in_flight(id, |in_flight| in_flight - 1);
@@ -283,7 +283,7 @@ impl MessageGroups {
         }
     }
 
-    /// An entry of a message that was settled late was skipped.
+    /// Counts a skipped entry of a message that was settled late.
     pub(super) fn skip_settled(&mut self, id: GroupId) {
         self.all[id as usize].settled_late -= 1;
     }

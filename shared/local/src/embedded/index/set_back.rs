@@ -10,10 +10,10 @@ use super::{QueueIndex, StoreTime};
 const SET_BACK_MIN: Duration = Duration::from_secs(1);
 
 impl QueueIndex {
-    /// A clock that was set back makes no message wait longer: delays end when they would have.
-    /// Slow corrections, by which time servers keep a clock right, are below the least that
-    /// counts. Answers whether the moment is no older than the last one: an older one, of a
-    /// caller that was slow, says nothing about the clock or about what is due.
+    /// Moves delays along with a clock that was set back, so that no message waits longer. Slow
+    /// corrections, by which time servers keep a clock right, are below the least that counts.
+    /// Returns whether the moment is no older than the last one: an older one, of a caller that was
+    /// slow, says nothing about the clock or about what is due.
     pub(super) fn follow_clock(&mut self, now: StoreTime) -> bool {
         let last = *self.last.get_or_insert(now);
         let Some(passed) = now.monotonic.checked_sub(last.monotonic) else {
@@ -25,12 +25,13 @@ impl QueueIndex {
             return true;
         }
         let back_ms = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
-        let earlier =
-            |due: Timestamp| Timestamp::from_millis(due.as_millis().saturating_sub(back_ms));
         let delayed = std::mem::take(&mut self.delayed);
         self.delayed = delayed
             .into_iter()
-            .map(|((due, sequence), group)| ((earlier(due), sequence), group))
+            .map(|((due, sequence), message)| {
+                let due_ms = due.as_millis().saturating_sub(back_ms);
+                ((Timestamp::from_millis(due_ms), sequence), message)
+            })
             .collect();
         true
     }

@@ -220,8 +220,8 @@ fn finished_groups_leave_nothing_behind() {
 }
 
 proptest! {
-    /// Max-min fairness: with all messages in flight at once, no group has more than one slot more than a
-    /// group that still waits.
+    /// Max-min fairness: with all messages in flight at once, no group has more than one slot more
+    /// than a group that still waits.
     #[test]
     fn no_group_is_more_than_one_ahead_of_one_that_waits(
         backlogs in prop::collection::vec(1_u64..40, 1..20),

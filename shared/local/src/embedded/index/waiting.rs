@@ -16,18 +16,19 @@ impl QueueIndex {
         self.advance_to(now);
         let ids: Vec<_> = names.iter().map(|name| self.groups.find_id(name)).collect();
         let next_due = self.next_due(&ids);
-        let count = |id: &Option<GroupId>| {
-            id.map_or_else(GroupCount::default, |id| GroupCount {
-                next_due: next_due.get(&id).copied(),
-                ..self.groups.group_count(id)
+        ids.into_iter()
+            .map(|id| {
+                id.map_or_else(GroupCount::default, |id| GroupCount {
+                    next_due: next_due.get(&id).copied(),
+                    ..self.groups.group_count(id)
+                })
             })
-        };
-        ids.iter().map(count).collect()
+            .collect()
     }
 
-    /// The events of some groups, from the place `from` on, and the place to go on from: a caller
-    /// that counts all of them lets go of the queue in between. The times at which they are next due
-    /// are left out.
+    /// The events of some groups, from the place `from` on, and the place to continue from: a
+    /// caller that counts all of them releases the queue in between. The times at which they are
+    /// next due are left out.
     pub(crate) fn waiting_from(
         &mut self,
         now: StoreTime,
@@ -39,8 +40,12 @@ impl QueueIndex {
     }
 
     fn next_due(&self, ids: &[Option<GroupId>]) -> BTreeMap<GroupId, Timestamp> {
-        let has_delayed = |id: &&GroupId| self.groups.delayed_count(**id) > 0;
-        let mut wanted: Vec<_> = ids.iter().flatten().filter(has_delayed).copied().collect();
+        let mut wanted: Vec<_> = ids
+            .iter()
+            .flatten()
+            .filter(|id| self.groups.delayed_count(**id) > 0)
+            .copied()
+            .collect();
         wanted.sort_unstable();
         wanted.dedup();
         let mut found = BTreeMap::new();

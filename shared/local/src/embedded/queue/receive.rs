@@ -15,7 +15,7 @@ use crate::embedded::bodies::MessageContent;
 use crate::embedded::damage;
 use crate::embedded::engine::MessageLookup;
 use crate::embedded::inbox::CommitWork;
-use crate::embedded::index::{MessageReceive, QueueIndex, StoreTime, TakenMessages};
+use crate::embedded::index::{MessageReceive, StoreTime, TakenMessages};
 use crate::embedded::store::commit_result;
 
 const DOING: &str = "receive messages";
@@ -63,8 +63,9 @@ impl<C: Clock> LocalQueue<C> {
         ask: ReceiveRequest,
     ) -> Result<Vec<ReceivedMessage>, PortError> {
         loop {
-            let take = |index: &mut QueueIndex| index.take_visible(now, ask.max, ask.visibility);
-            let TakenMessages { given, worn_out } = self.queue_state().update_index(now, take);
+            let TakenMessages { given, worn_out } = self.queue_state().update_index(now, |index| {
+                index.take_visible(now, ask.max, ask.visibility)
+            });
             if worn_out.is_empty() {
                 return self.read_bodies(given).await;
             }
@@ -151,8 +152,8 @@ impl<C: Clock> LocalQueue<C> {
         let MessageContent { sent_at, body } = match content {
             MessageLookup::Whole(content) => content,
             MessageLookup::Missing => {
-                // Impossible, because the index follows the engine. The visibility timeout keeps
-                // the message out of the way.
+                // Impossible, because the index follows the engine. The visibility timeout hides
+                // the message.
                 tracing::error!(
                     sequence = received.sequence,
                     "a message of the index is not in the store"
@@ -166,9 +167,9 @@ impl<C: Clock> LocalQueue<C> {
         Some(self.received_message(received, sent_at, body))
     }
 
-    /// A damaged message moves to the redrive queue, whose messages are kept byte for byte. A
-    /// message that cannot even be read stays there, out of the way of others, and is tried
-    /// again after each visibility timeout.
+    /// Moves a damaged message to the redrive queue, whose messages are kept byte for byte. A
+    /// message that cannot even be read stays there, out of the way of others, and is tried again
+    /// after each visibility timeout.
     fn set_damaged_aside(
         &self,
         received: MessageReceive,

@@ -110,7 +110,7 @@ async fn unusable_folder_or_foreign_file_is_an_error() {
     assert!(folder.path().join(LOCK_FILE).exists());
 }
 
-/// Messages that were in flight are visible after a restart, and delays go on.
+/// Messages that were in flight are visible after a restart, and delays continue.
 #[tokio::test]
 async fn restart_makes_messages_visible_and_keeps_delays() {
     let device = Device::default();

@@ -1,5 +1,5 @@
 //! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept,
-//! and it goes on.
+//! and the store continues to work.
 
 use std::io;
 use std::time::Duration;
@@ -313,7 +313,7 @@ async fn a_receive_that_cannot_read_leaves_the_message() {
     );
 }
 
-/// A panic of the engine is an error of its commit alone, and the store goes on.
+/// A panic of the engine is an error of its commit alone, and the store continues to work.
 #[tokio::test]
 async fn engine_panic_fails_its_commit_and_the_store_continues() {
     let device = Device::default();

@@ -180,8 +180,8 @@ impl Model {
         assert_eq!(given.count(), 0, "more messages than asked for");
     }
 
-    /// Worn-out messages may be moved whenever they could be given out; all of them before an
-    /// answer falls short.
+    /// Worn-out messages may be moved whenever they could be given out; all of them before a
+    /// receive returns fewer than it could.
     fn redrive_before(&mut self, body: &str, now: Timestamp) {
         let is_candidate = |model: &Self| {
             model
@@ -443,7 +443,8 @@ impl World {
         self.check_groups().await;
     }
 
-    /// What waits is what the model has, group by group, also after a restart.
+    /// Checks that the waiting messages are those of the model, group by group, also after a
+    /// restart.
     async fn check_groups(&self) {
         let groups: Vec<_> = (1..5).map(|number| format!("group-{number}")).collect();
         let queue = self.local.queue(QueueName::Deliveries);

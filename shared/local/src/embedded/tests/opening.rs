@@ -1,4 +1,4 @@
-//! What an opening tells of the process before.
+//! The report of an opening on the process before.
 
 use bytes::Bytes;
 use posthaste_ports::{ObjectStore, PutCondition, QueueSender};

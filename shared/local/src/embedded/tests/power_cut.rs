@@ -1,4 +1,4 @@
-//! A power cut at any point: work that was answered `Ok` is there, and other work is there whole or
+//! A power cut at any point: work whose result was `Ok` is there, and other work is there whole or
 //! not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ enum Ended {
     Err,
 }
 
-/// The requests to the store and its answers.
+/// The requests to the store, with their results.
 #[derive(Debug, Default)]
 struct Book {
     numbers: u32,
@@ -87,7 +87,7 @@ impl Call {
         })
     }
 
-    /// Does it, and answers how it ended and what was received.
+    /// Does it, and returns how it ended and what was received.
     async fn make(
         &self,
         local: &EmbeddedStore<ManualClock>,

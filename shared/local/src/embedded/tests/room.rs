@@ -89,7 +89,7 @@ async fn message_is_replaced_without_its_refused_records() {
         ];
         let refused = queue.replace(&received.receipt, both).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Full);
-        // At once: who hears that it was refused finds the message as it was.
+        // At once: a caller that hears of the refusal finds the message as it was.
         queue
             .replace(
                 &received.receipt,

@@ -92,7 +92,7 @@ async fn copy_has_all_of_its_moment_and_nothing_of_later() {
         .unwrap();
     assert_eq!(object.bytes, b"first"[..]);
     assert_eq!(bodies(&copy).await, ["one", "two"]);
-    // Numbers go on where they were: no message gets the number of another.
+    // Numbers continue where they were: no message gets the number of another.
     send(&copy, "four").await;
     assert_eq!(bodies(&copy).await, ["four"]);
 }

@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a list of all keys says.
+/// The counts that a list of all keys gives.
 async fn listed(local: &EmbeddedStore<ManualClock>) -> BTreeMap<String, WaitingCount> {
     let mut counts = BTreeMap::<String, WaitingCount>::new();
     let page = local.state_store().list("", None, 1000).await.unwrap();

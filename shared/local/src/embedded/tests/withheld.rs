@@ -48,7 +48,7 @@ async fn withheld_messages_that_are_dropped_are_deleted() {
     assert_eq!(drain(&open(&device), DELIVERIES).await, ["other"]);
 }
 
-/// Its caller was not answered, so the messages may come, and must not stay invisible for ever.
+/// Messages of a caller that got no result may come, and must not stay invisible forever.
 #[tokio::test]
 async fn withheld_messages_come_after_a_crash() {
     let device = Device::default();
@@ -60,7 +60,7 @@ async fn withheld_messages_come_after_a_crash() {
     drop(withheld);
 }
 
-/// The caller is gone when its messages are durable: nobody would ever show them.
+/// Messages whose caller is gone when they are durable are deleted: no other would ever show them.
 #[tokio::test]
 async fn withheld_messages_of_a_lost_caller_are_deleted() {
     let device = Device::default();

@@ -1,5 +1,5 @@
-//! Bad and odd input at the edges, the same for every schema: what is refused by name, and what is
-//! kept byte for byte, also by whoever receives it in another schema.
+//! Bad and odd input at the edges, the same for every schema: some is refused by name, and some is
+//! kept byte for byte, also for receivers of another schema.
 
 use super::*;
 use crate::events::convert_event;

@@ -1,4 +1,4 @@
-//! The paths of the files that a data folder keeps open, and whether they still name them.
+//! The files that a data folder keeps open, with their paths, which may come to name other files.
 
 use std::fs::File;
 use std::io;
@@ -42,7 +42,7 @@ impl PlacedFile {
         &self.path
     }
 
-    /// An error if the path no longer names the open file. Blocks.
+    /// Returns an error if the path no longer names the open file. Blocks.
     pub fn check_path(&self) -> Result<(), DisplacedPath> {
         self.identity.expect_at(&self.path)
     }

@@ -1,5 +1,5 @@
-//! Odd answers: those whose status line is there and whose rest hyper does not take. They are read
-//! once more, as leniently as curl reads, since an endpoint that answers has answered. Their
+//! Odd responses: those whose status line is there and whose rest hyper does not take. They are
+//! read once more, as leniently as curl reads, because a response with a status counts. Their
 //! connection is not used again, so that no leniency reaches another request.
 
 use std::future::{Future, poll_fn};
@@ -23,7 +23,7 @@ const READ_BYTES: usize = 8 * 1024;
 /// Longest size of a chunk that is read, in digits: more make more bytes than are ever read.
 const CHUNK_DIGITS_MAX: usize = 15;
 
-/// An answer that is being read. It is what has come so far, whenever the reading is ended.
+/// A response that is being read. When the reading is ended, it consists of the bytes so far.
 pub(crate) struct OddResponse {
     source: ByteSource,
     status: Option<StatusCode>,
@@ -39,7 +39,7 @@ struct ByteSource {
 }
 
 impl OddResponse {
-    /// The answer on this connection, whose bytes so far are read again.
+    /// The response on this connection, whose bytes so far are read again.
     pub(crate) fn from_wire(mut wire: ListeningWire) -> Self {
         let source = ByteSource {
             unread: BytesMut::from(&*wire.take_heads()),
@@ -54,7 +54,7 @@ impl OddResponse {
         }
     }
 
-    /// What has come, if that has a status.
+    /// The response as far as it has come, if it has a status.
     pub(crate) fn into_response(self) -> Option<WebhookResponse> {
         Some(WebhookResponse {
             status: self.status?,
@@ -64,7 +64,7 @@ impl OddResponse {
         })
     }
 
-    /// Reads the head, and answers whether it came to its end.
+    /// Reads the head, and returns whether it came to its end.
     pub(crate) async fn read_head(&mut self) -> bool {
         let meter = self.source.wire.meter();
         read_in_turns(&meter, async {
@@ -88,7 +88,7 @@ impl OddResponse {
         self.status
     }
 
-    /// The first status that is none of an interim answer.
+    /// Reads the first status that is not that of an interim response.
     async fn read_status(&mut self) -> Option<StatusCode> {
         if !may_be_status_line(&self.source.unread) {
             return None;
@@ -121,7 +121,7 @@ impl OddResponse {
             bytes_left = left;
             let has_room = self.header_lines.len() < ODD_HEADERS_MAX;
             match (line.first(), self.header_lines.last_mut()) {
-                // A folded line goes on where the one before it ended (RFC 9112, section 5.2).
+                // A folded line continues where the one before it ended (RFC 9112, section 5.2).
                 (Some(b' ' | b'\t'), Some(last)) => {
                     last.extend_from_slice(b" ");
                     last.extend_from_slice(line.trim_ascii());
@@ -215,8 +215,8 @@ impl OddResponse {
 }
 
 impl ByteSource {
-    /// The next line without its end, if that comes: one that is cut may say something else. Of a
-    /// line longer than a head may be, that many bytes.
+    /// The next line without its end, if that comes: a line that is cut may have another meaning. A
+    /// line longer than a head may be is cut there.
     async fn next_line(&mut self) -> Option<BytesMut> {
         let mut searched = 0;
         loop {
@@ -236,7 +236,7 @@ impl ByteSource {
         }
     }
 
-    /// Reads more, and answers how much that was.
+    /// Reads more, and returns the number of bytes.
     async fn read_more(&mut self) -> std::io::Result<usize> {
         let before = self.unread.len();
         self.unread.resize(before + READ_BYTES, 0);
@@ -252,7 +252,7 @@ impl ByteSource {
     }
 }
 
-/// Does what reads from a connection, which has some reads in each turn of its task.
+/// Reads from a connection in turns: it has some reads in each turn of its task.
 async fn read_in_turns<F: Future>(meter: &WireMeter, reading: F) -> F::Output {
     let mut reading = pin!(reading);
     poll_fn(|cx| {
@@ -262,27 +262,28 @@ async fn read_in_turns<F: Future>(meter: &WireMeter, reading: F) -> F::Output {
     .await
 }
 
-/// Whether this is, or may become, a status line: what is none is not waited for.
+/// Whether this is, or may become, a status line: no other line is waited for.
 fn may_be_status_line(bytes: &[u8]) -> bool {
     let mut name = bytes.trim_ascii_start().iter().zip(b"HTTP");
     name.all(|(byte, of_name)| byte.eq_ignore_ascii_case(of_name))
 }
 
-/// A header, if this line is one. What may not be in a value is a blank in it.
+fn blank_if_control(byte: u8) -> u8 {
+    if byte == b'\t' || !byte.is_ascii_control() {
+        byte
+    } else {
+        b' '
+    }
+}
+
+/// A header, if this line is one. A byte that may not be in a value becomes a blank.
 fn parse_header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     let colon = memchr(b':', line)?;
     let name = HeaderName::from_bytes(line[..colon].trim_ascii()).ok()?;
-    let printable = |byte: &u8| {
-        if *byte == b'\t' || !byte.is_ascii_control() {
-            *byte
-        } else {
-            b' '
-        }
-    };
     let value: Bytes = line[colon + 1..]
         .trim_ascii()
         .iter()
-        .map(printable)
+        .map(|byte| blank_if_control(*byte))
         .collect();
     Some((name, HeaderValue::from_maybe_shared(value).ok()?))
 }

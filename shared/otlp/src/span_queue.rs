@@ -1,4 +1,4 @@
-//! Spans that wait for their way to the collector.
+//! The queue of spans that wait to be sent to the collector.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub(crate) const SPANS_PER_REQUEST_MAX: usize = 512;
 pub struct SpanQueue {
     waiting: Mutex<VecDeque<TraceSpan>>,
     lost: AtomicU64,
-    /// Told whenever another request of them is full.
+    /// Notified whenever the spans fill another request.
     filled: Notify,
 }
 
@@ -44,7 +44,7 @@ impl SpanSink for SpanQueue {
 }
 
 impl SpanQueue {
-    /// Whether a request of them is full.
+    /// Whether the spans fill a request.
     pub(crate) fn is_filled(&self) -> bool {
         self.waiting.lock().len() >= SPANS_PER_REQUEST_MAX
     }
@@ -54,7 +54,7 @@ impl SpanQueue {
         self.filled.notified().await;
     }
 
-    /// Takes the oldest, at most so many. They come back unless somebody keeps them.
+    /// Takes the oldest, at most so many. They return to the queue unless the caller keeps them.
     pub(crate) fn take_first(&self, spans_max: usize) -> BorrowedSpans<'_> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(spans_max);
@@ -64,8 +64,8 @@ impl SpanQueue {
         }
     }
 
-    /// Puts spans back that were taken, before all others. Those for which there is no room any more
-    /// are lost.
+    /// Returns spans that were taken to the front of the queue. Spans for which there is no room
+    /// any more are lost.
     fn put_back(&self, mut spans: Vec<TraceSpan>) {
         let mut waiting = self.waiting.lock();
         let room = SPANS_WAITING_MAX - waiting.len();
@@ -85,14 +85,14 @@ impl SpanQueue {
         }
     }
 
-    /// How many were lost since this was asked last.
+    /// Returns the number of spans that were lost since the last call.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
-/// Spans on their way. A request that is cut off has sent none of them, as far as anybody knows: a
-/// collector tells a span that comes twice by its id.
+/// Spans on their way to the collector. A request that is cut off counts as not sent: a collector
+/// recognizes a span that comes twice by its id.
 pub(crate) struct BorrowedSpans<'s> {
     spans: Vec<TraceSpan>,
     home: &'s SpanQueue,
@@ -103,7 +103,7 @@ impl BorrowedSpans<'_> {
         &self.spans
     }
 
-    /// Keeps them away, and answers their number.
+    /// Keeps the spans out of the queue, and returns their number.
     pub(crate) fn keep_taken(mut self) -> usize {
         std::mem::take(&mut self.spans).len()
     }

@@ -1,4 +1,4 @@
-//! What is asked of a row group: values that columns must have, and a time.
+//! The query of a row group: values that columns must have, and a time.
 
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
@@ -54,7 +54,10 @@ impl<'a> From<&'a RecordLookup> for RowQuery<'a> {
             (WEBHOOK_ID, &ask.webhook_id),
         ];
         Self::new(
-            texts.into_iter().filter_map(text_condition).collect(),
+            texts
+                .into_iter()
+                .filter_map(|(name, text)| text_condition(name, text.as_deref()))
+                .collect(),
             ask.earliest_time(),
             ask.to,
         )
@@ -78,7 +81,9 @@ impl<'a> From<&'a RecordFilter> for RowQuery<'a> {
             .result
             .map(LogResult::as_str)
             .map(|word| ("result", ColumnValue::Text(word)));
-        let texts = texts.into_iter().filter_map(text_condition);
+        let texts = texts
+            .into_iter()
+            .filter_map(|(name, text)| text_condition(name, text.as_deref()));
         let asked = Self::new(
             texts.chain(kind).chain(result).collect(),
             ask.from,
@@ -93,9 +98,14 @@ impl<'a> From<&'a RecordFilter> for RowQuery<'a> {
 }
 
 fn text_condition<'a>(
-    (name, text): (&'static str, &'a Option<String>),
+    name: &'static str,
+    text: Option<&'a str>,
 ) -> Option<(&'static str, ColumnValue<'a>)> {
-    text.as_deref().map(|text| (name, ColumnValue::Text(text)))
+    Some((name, ColumnValue::Text(text?)))
+}
+
+fn column_time_ms(time: Timestamp) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl<'a> RowQuery<'a> {
@@ -104,20 +114,16 @@ impl<'a> RowQuery<'a> {
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Self {
-        let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let from = from.map_or(i64::MIN, ms);
-        let to = to.map_or(i64::MAX, ms);
         Self {
             equal,
-            from,
-            to,
+            from: from.map_or(i64::MIN, column_time_ms),
+            to: to.map_or(i64::MAX, column_time_ms),
             status: None,
             without_payload: false,
         }
     }
 
-    /// The columns to look at: first that of statuses, where it is needed, and at last that of
-    /// times.
+    /// The columns to look at: first that of statuses, where it is needed, and last that of times.
     pub(crate) fn deciding_columns(&self) -> impl Iterator<Item = &'static str> + '_ {
         let equal = self.equal.iter().map(|(name, _)| *name);
         self.status
@@ -154,27 +160,30 @@ impl<'a> RowQuery<'a> {
 
     /// Whether a row group may have such a row, as far as its statistics say.
     pub(crate) fn may_be_in(&self, footer: &FileFooter, group: usize) -> bool {
-        let chunk = |name: &str| footer.column_chunk(group, name);
-        let holds = |(name, value): &(&'static str, ColumnValue<'_>)| {
-            chunk(name).is_some_and(|chunk| may_contain(chunk, *value))
-        };
-        self.equal.iter().all(holds)
-            && self
-                .status
-                .is_none_or(|asked| chunk(STATUS).is_some_and(|it| may_have_status(it, asked)))
-            && chunk(TIME).is_some_and(|chunk| self.may_be_at(chunk))
+        let may_be_equal = self.equal.iter().all(|(name, value)| {
+            let chunk = footer.column_chunk(group, name);
+            chunk.is_some_and(|chunk| may_contain(chunk, *value))
+        });
+        may_be_equal
+            && self.status.is_none_or(|asked| {
+                let chunk = footer.column_chunk(group, STATUS);
+                chunk.is_some_and(|chunk| may_have_status(chunk, asked))
+            })
+            && footer
+                .column_chunk(group, TIME)
+                .is_some_and(|chunk| self.may_be_at(chunk))
     }
 
     /// Whether a row is such a row. `cells` are those of [`Self::deciding_columns`].
     pub(crate) fn matches_row(&self, cells: &[ColumnCells], row: usize) -> bool {
         let (status, cells) = cells.split_at(usize::from(self.status.is_some()));
-        let has_status =
-            |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
-        let is_equal = |((_, value), cells): (&(&'static str, ColumnValue<'a>), &ColumnCells)| {
-            cells.is_equal(row, *value)
-        };
-        self.status.is_none_or(has_status)
-            && self.equal.iter().zip(cells).all(is_equal)
+        self.status
+            .is_none_or(|asked| status.iter().all(|cells| has_status(cells, row, asked)))
+            && self
+                .equal
+                .iter()
+                .zip(cells)
+                .all(|((_, value), cells)| cells.is_equal(row, *value))
             && self.is_at(row_time(cells, row))
     }
 
@@ -224,8 +233,8 @@ pub(crate) fn row_time(cells: &[ColumnCells], row: usize) -> i64 {
     }
 }
 
-/// A smallest value that is cut short is smaller still, and a greatest one greater: both stay
-/// bounds.
+/// Whether a chunk may contain a value, by its statistics. A smallest value that is cut short is
+/// smaller still, and a greatest one greater: both stay bounds.
 fn may_contain(chunk: &ColumnChunkMetaData, value: ColumnValue<'_>) -> bool {
     let Some(statistics) = chunk.statistics() else {
         return true;

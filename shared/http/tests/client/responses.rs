@@ -1,4 +1,4 @@
-//! Answers of an endpoint, and the result of each.
+//! Responses of an endpoint, and the result of each.
 
 use http::Method;
 use posthaste_core::model::{RESPONSE_BODY_BYTES_MAX, SendFailure};
@@ -326,7 +326,7 @@ fn large(request: WebhookRequest, mebibytes: usize) -> WebhookRequest {
 
 const TOO_LARGE: &str = "HTTP/1.1 413 Content Too Large\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\ntoo much";
 
-/// The client writes on while the endpoint has closed, so that its writes fail.
+/// The client continues to write after the endpoint has closed, so that its writes fail.
 #[tokio::test]
 async fn answer_before_the_request_was_read_outlives_the_connection() {
     for mebibytes in [1, 2, 8, 32] {
@@ -355,7 +355,7 @@ async fn answer_before_the_request_was_read_outlives_the_connection() {
     }
 }
 
-/// As a balancer answers that has no place left.
+/// The early response of a balancer that has no place left.
 #[tokio::test]
 async fn answer_before_the_request_was_sent_counts() {
     let busy = "HTTP/1.1 503 Busy\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
