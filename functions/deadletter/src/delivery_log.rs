@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,13 +19,29 @@ use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{
     RECORDS_TIME, RecordNotMade, count_lost, log_lost, send_records,
 };
-use posthaste_services::timeout_at;
+use posthaste_services::{LogTally, TopicRegistry, timeout_at};
 
-use crate::dead_letters::DeadLetters;
 use crate::letter::{LoadedLetter, ReceivedLetter};
 
+/// Records what became of events of letters.
+pub(crate) struct ChangeRecorder<P: Ports> {
+    pub(crate) registry: Arc<TopicRegistry<P::Store, P::Clock>>,
+    /// The queue of the delivery log's records.
+    pub(crate) records: P::Queue,
+    pub(crate) clock: P::Clock,
+    /// How much the delivery log keeps of a topic that does not say so.
+    pub(crate) delivery_log: DeliveryLogMode,
+    /// Records of the delivery log that were lost.
+    pub(crate) lost_records: LogTally,
+}
+
 /// An event, the letter with which it came, and its payload if that was read.
-pub(crate) type RecordedEntry<'a> = (&'a ReceivedLetter, &'a DeliveryEntry, Option<&'a Bytes>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordedEntry<'a> {
+    pub(crate) letter: &'a ReceivedLetter,
+    pub(crate) entry: &'a DeliveryEntry,
+    pub(crate) text: Option<&'a Bytes>,
+}
 
 /// A change of events of letters of one subscription.
 #[derive(Debug)]
@@ -35,20 +52,15 @@ pub(crate) struct RecordedChange<'a> {
     pub(crate) object: Option<&'a str>,
 }
 
-impl<P: Ports> DeadLetters<P> {
+impl<P: Ports> ChangeRecorder<P> {
     /// Records a change, within [`RECORDS_TIME`] and before `until`.
     pub(crate) async fn record_change(&self, recorded: RecordedChange<'_>, until: Duration) {
-        let Some((first, ..)) = recorded.events.first() else {
+        let Some(first) = recorded.events.first() else {
             return;
         };
-        let delivery = &first.dead.delivery;
-        let until = until.min(self.ports.clock.monotonic() + RECORDS_TIME);
-        let sent = timeout_at(
-            &self.ports.clock,
-            until,
-            self.send_records(delivery, &recorded),
-        )
-        .await;
+        let delivery = &first.letter.dead.delivery;
+        let until = until.min(self.clock.monotonic() + RECORDS_TIME);
+        let sent = timeout_at(&self.clock, until, self.send_records(delivery, &recorded)).await;
         let error: Box<dyn Error> = match sent {
             Some(Ok(())) => return,
             Some(Err(error)) => error,
@@ -60,7 +72,7 @@ impl<P: Ports> DeadLetters<P> {
     /// Counts records that are missing in the log, and logs them: one line a minute.
     fn report_lost(&self, topic: &TopicName, records: usize, error: &(dyn Error + 'static)) {
         let records = count_lost(&BTreeMap::from([(topic, records)]));
-        if let Some(records) = self.lost_records.add(records, self.ports.clock.monotonic()) {
+        if let Some(records) = self.lost_records.add(records, self.clock.monotonic()) {
             log_lost(records, error);
         }
     }
@@ -70,26 +82,23 @@ impl<P: Ports> DeadLetters<P> {
         delivery: &Delivery,
         recorded: &RecordedChange<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let topic = self.ports.registry.topic(&delivery.topic).await?;
+        let topic = self.registry.topic(&delivery.topic).await?;
         let subscription = topic
             .as_ref()
             .and_then(|topic| topic.find_subscription(&delivery.subscription));
-        let mode_of = |letter: &ReceivedLetter| {
-            log_mode(
-                letter,
-                subscription.map(|it| &**it),
-                self.ports.delivery_log,
-            )
-        };
         let kept = recorded.events.iter().filter_map(|event| {
-            let mode = mode_of(event.0);
+            let mode = log_mode(
+                event.letter,
+                subscription.map(|it| &**it),
+                self.delivery_log,
+            );
             mode.keeps_attempts().then_some((*event, mode))
         });
         let kept: Vec<_> = kept.collect();
         if kept.is_empty() {
             return Ok(());
         }
-        let now = self.ports.clock.now();
+        let now = self.clock.now();
         let records = kept
             .iter()
             .filter_map(|(event, mode)| recorded.record_text(*event, *mode, now));
@@ -98,16 +107,12 @@ impl<P: Ports> DeadLetters<P> {
         if missing > 0 {
             self.report_lost(&delivery.topic, missing, &RecordNotMade);
         }
-        Ok(send_records(
-            &self.ports.records,
-            &self.ports.clock,
-            join_records(records.iter()),
-        )
-        .await?)
+        Ok(send_records(&self.records, &self.clock, join_records(records.iter())).await?)
     }
 }
 
-/// How much the log keeps of a letter. Deliver has recorded the end of what it did not fail on.
+/// The mode in which the log keeps a letter. Deliver has recorded the end of what it did not fail
+/// on.
 fn log_mode(
     letter: &ReceivedLetter,
     subscription: Option<&Subscription>,
@@ -125,10 +130,15 @@ impl RecordedChange<'_> {
     /// A record. `None` if it cannot be made: that never harms the dead letter.
     fn record_text(
         &self,
-        (letter, entry, text): RecordedEntry<'_>,
+        recorded: RecordedEntry<'_>,
         mode: DeliveryLogMode,
         now: Timestamp,
     ) -> Option<RecordText> {
+        let RecordedEntry {
+            letter,
+            entry,
+            text,
+        } = recorded;
         // Deliver has recorded the event with its payload, unless it failed on it.
         let is_first = letter.dead.reason == DeadLetterReason::HandlerFailed;
         let event = RecordedEvent {
@@ -155,7 +165,11 @@ pub(crate) fn events_of(letters: &[LoadedLetter]) -> Vec<RecordedEntry<'_>> {
     let mut events = Vec::new();
     for LoadedLetter { letter, payloads } in letters {
         let entries = letter.dead.delivery.events.iter().zip(payloads);
-        events.extend(entries.map(|(entry, text)| (letter, entry, Some(text))));
+        events.extend(entries.map(|(entry, payload)| RecordedEntry {
+            letter,
+            entry,
+            text: Some(payload),
+        }));
     }
     events
 }

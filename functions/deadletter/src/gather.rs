@@ -35,15 +35,15 @@ pub(crate) fn group_by_object(letters: Vec<ReceivedLetter>) -> Vec<Vec<ReceivedL
 
 /// The bytes that a letter takes in an object, at most.
 fn object_bytes(letter: &DeadLetter) -> usize {
-    let envelope = |event: &DeliveryEntry| {
-        event
-            .envelope
-            .as_ref()
-            .map_or(0, |envelope| envelope.byte_len())
-    };
-    let event =
-        |event: &DeliveryEntry| event.payload.len() + envelope(event) + RECORD_EXTRA_BYTES_MAX;
-    letter.delivery.events.iter().map(event).sum()
+    letter.delivery.events.iter().map(event_bytes).sum()
+}
+
+fn event_bytes(event: &DeliveryEntry) -> usize {
+    let envelope = event
+        .envelope
+        .as_ref()
+        .map_or(0, |envelope| envelope.byte_len());
+    event.payload.len() + envelope + RECORD_EXTRA_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -6,20 +6,35 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::EventChange;
 use posthaste_core::model::{DeadLetter, DeliveryEntry, EventPayload};
-use posthaste_ports::{Clock, MessageId, PortError, Ports};
+use posthaste_ports::{Clock, MessageId, PortError, Ports, QueueName};
 use posthaste_services::late_answers::answered_late;
 
-use crate::dead_letters::DeadLetters;
-use crate::delivery_log::RecordedChange;
+use crate::deadlines::in_time;
+use crate::delivery_log::{ChangeRecorder, RecordedChange, RecordedEntry};
 use crate::letter::ReceivedLetter;
+use crate::resolved::LetterResolver;
+use crate::settle::MessageSettler;
 use crate::unreadable::is_kept_unread;
 
-impl<P: Ports> DeadLetters<P> {
+/// Takes events that arrived late out of letters.
+pub(crate) struct LateAnswerFilter<P: Ports> {
+    /// The state bucket, which has the notes of late answers.
+    pub(crate) state: Arc<P::Store>,
+    pub(crate) clock: P::Clock,
+    /// The queue that is emptied.
+    pub(crate) source: QueueName,
+    pub(crate) recorder: Arc<ChangeRecorder<P>>,
+    pub(crate) resolver: Arc<LetterResolver<P>>,
+    pub(crate) settler: Arc<MessageSettler<P>>,
+}
+
+impl<P: Ports> LateAnswerFilter<P> {
     /// Takes out of letters of one subscription the events that arrived late. Only a delivery that
     /// timed out costs a look. Letters that must come again, because the notes could not be
     /// read, go to `failures`.
@@ -40,8 +55,8 @@ impl<P: Ports> DeadLetters<P> {
         };
         let topic = &dead.delivery.topic;
         let subscription = &dead.delivery.subscription;
-        let look = answered_late(&self.ports.state, topic, subscription, &asked);
-        match self.in_time(until, look).await {
+        let look = answered_late(&*self.state, topic, subscription, &asked);
+        match in_time(&self.clock, until, look).await {
             Ok(found) if found.is_empty() => letters,
             Ok(found) => self.remove_arrived(letters, &found, until, failures).await,
             Err(error) => self.hand_back_unread(letters, &error, failures),
@@ -61,14 +76,16 @@ impl<P: Ports> DeadLetters<P> {
             .map(|letter| take_arrived(letter, found))
             .collect();
         Box::pin(self.note_arrived(&letters, &arrived, until)).await;
-        Box::pin(self.resolve_arrived(&mut letters, &arrived, until)).await;
+        Box::pin(self.resolver.resolve_arrived(&mut letters, &arrived, until)).await;
         let mut left = Vec::with_capacity(letters.len());
         for letter in letters {
             if letter.dead.delivery.events.is_empty() {
-                failures.extend(
-                    self.release_message(&letter.message, letter.unresolved)
-                        .await,
-                );
+                let ReceivedLetter {
+                    message,
+                    unresolved,
+                    ..
+                } = letter;
+                failures.extend(self.settler.release_message(&message, unresolved).await);
             } else {
                 left.push(letter);
             }
@@ -85,15 +102,16 @@ impl<P: Ports> DeadLetters<P> {
     ) {
         let mut events = Vec::new();
         for (letter, entries) in letters.iter().zip(arrived) {
-            events.extend(
-                entries
-                    .iter()
-                    .map(|entry| (letter, entry, inline_text(&entry.payload))),
-            );
+            events.extend(entries.iter().map(|entry| RecordedEntry {
+                letter,
+                entry,
+                text: inline_text(&entry.payload),
+            }));
         }
-        let Some((ReceivedLetter { dead, .. }, ..)) = events.first() else {
+        let Some(first) = events.first() else {
             return;
         };
+        let dead = &first.letter.dead;
         tracing::info!(
             topic = %dead.delivery.topic, subscription = %dead.delivery.subscription, events = events.len(),
             "not dead-lettered, the endpoint answered late"
@@ -103,7 +121,7 @@ impl<P: Ports> DeadLetters<P> {
             change: |_| EventChange::answered_late(),
             object: None,
         };
-        self.record_change(recorded, until).await;
+        self.recorder.record_change(recorded, until).await;
     }
 
     /// Hands back the letters whose notes cannot be read. One that would be lost with its message
@@ -119,12 +137,11 @@ impl<P: Ports> DeadLetters<P> {
             error = error as &dyn Error,
             "late answers to the events of dead letters cannot be looked up"
         );
-        let now = self.ports.clock.now();
-        let is_written = |letter: &ReceivedLetter| {
+        let now = self.clock.now();
+        let (written, handed_back): (Vec<_>, Vec<_>) = letters.into_iter().partition(|letter| {
             !may_have_arrived(&letter.dead)
-                || is_kept_unread(self.ports.source, letter.message.sent_at, now)
-        };
-        let (written, handed_back): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_written);
+                || is_kept_unread(self.source, letter.message.sent_at, now)
+        });
         failures.extend(handed_back.into_iter().map(|letter| letter.message.id));
         written
     }

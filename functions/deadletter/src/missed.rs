@@ -6,6 +6,7 @@
 //! written side by side may go beyond the bound together, and a count that fails is missing in it.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::EventChange;
@@ -13,11 +14,13 @@ use posthaste_core::health::book_key;
 use posthaste_core::model::DeadLetterReason;
 use posthaste_core::stored::dead_letter::dead_letter_record;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
-use posthaste_services::{HealthError, timeout_at};
+use posthaste_services::{ArrivalTracker, HealthError, timeout_at};
 
-use crate::dead_letters::{DeadLetters, LEAVING_TIME};
-use crate::delivery_log::{RecordedChange, events_of};
+use crate::deadlines::LEAVING_TIME;
+use crate::delivery_log::{ChangeRecorder, RecordedChange, events_of};
 use crate::letter::LoadedLetter;
+use crate::settle::MessageSettler;
+use crate::unwritten::UnwrittenLetters;
 
 const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
 
@@ -26,7 +29,34 @@ const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
 /// writing.
 pub(crate) const BOOK_TIME: Duration = Duration::from_secs(5);
 
-impl<P: Ports> DeadLetters<P> {
+/// Skips what there is no room for, and counts what was kept.
+pub(crate) struct MissedLetters<P: Ports> {
+    /// The book that says how much of what disabled subscriptions miss was kept.
+    pub(crate) book: ArrivalTracker<P::Store, P::Clock>,
+    pub(crate) clock: P::Clock,
+    /// Most bytes of dead letters of what disabled subscriptions miss; `None`: no bound.
+    pub(crate) bytes_max: Option<u64>,
+    pub(crate) recorder: Arc<ChangeRecorder<P>>,
+    pub(crate) settler: Arc<MessageSettler<P>>,
+    pub(crate) unwritten: Arc<UnwrittenLetters>,
+}
+
+/// Room that is left for letters that a disabled subscription misses.
+struct MissedRoom {
+    bytes: u64,
+}
+
+impl MissedRoom {
+    /// Takes the room of a letter, if there is enough. A letter that is smaller than one before is
+    /// not kept in its place.
+    fn take(&mut self, read: &LoadedLetter) -> bool {
+        let left = self.bytes.checked_sub(bytes_of(read));
+        self.bytes = left.unwrap_or_default();
+        left.is_some()
+    }
+}
+
+impl<P: Ports> MissedLetters<P> {
     /// Skips letters of what a disabled subscription misses for which there is no room, and returns
     /// the others. While the count cannot be read there is room.
     pub(crate) async fn without_skipped(
@@ -39,7 +69,7 @@ impl<P: Ports> DeadLetters<P> {
         };
         let delivery = &first.letter.dead.delivery;
         let key = book_key(&delivery.topic, &delivery.subscription);
-        let mut book = match self.ask_book(until, self.ports.book.stored_book()).await {
+        let mut book = match self.ask_book(until, self.book.stored_book()).await {
             Ok(book) => book,
             Err(error) => {
                 let error = &*error as &dyn Error;
@@ -50,16 +80,12 @@ impl<P: Ports> DeadLetters<P> {
                 return letters;
             }
         };
-        let mut room = book.room_for_missed(&key, self.ports.missed_bytes_max);
-        let mut has_room = |read: &LoadedLetter| {
-            let left = room.checked_sub(bytes_of(read));
-            // A letter that is smaller than one before is not kept in its place.
-            room = left.unwrap_or_default();
-            left.is_some()
+        let mut room = MissedRoom {
+            bytes: book.room_for_missed(&key, self.bytes_max),
         };
         let (kept, skipped): (Vec<_>, Vec<_>) = letters
             .into_iter()
-            .partition(|read| !is_missed(read) || has_room(read));
+            .partition(|read| !is_missed(read) || room.take(read));
         if !skipped.is_empty() && book.note_skipped(&key) {
             Box::pin(self.note_skipped(&key, &skipped, until)).await;
         }
@@ -70,7 +96,7 @@ impl<P: Ports> DeadLetters<P> {
     /// Notes in the book that there is no room for a subscription, so that an operator is told.
     /// What cannot be noted is noted with the next letter that is skipped.
     async fn note_skipped(&self, key: &str, skipped: &[LoadedLetter], until: Duration) {
-        let change = self.ports.book.change_book(|book| {
+        let change = self.book.change_book(|book| {
             book.note_skipped(key);
         });
         if let Err(error) = self.ask_book(until, change).await {
@@ -99,9 +125,8 @@ impl<P: Ports> DeadLetters<P> {
         let key = book_key(&delivery.topic, &delivery.subscription);
         let events: usize = missed.iter().map(|read| read.payloads.len()).sum();
         let bytes = missed.iter().map(|read| bytes_of(read)).sum();
-        let max = self.ports.missed_bytes_max;
+        let max = self.bytes_max;
         let change = self
-            .ports
             .book
             .change_book(|book| book.add_missed(&key, events as u64, bytes, max));
         let until = deadline.saturating_sub(LEAVING_TIME);
@@ -122,7 +147,7 @@ impl<P: Ports> DeadLetters<P> {
         until: Duration,
         call: impl Future<Output = Result<T, HealthError>>,
     ) -> Result<T, Box<dyn Error + Send + Sync>> {
-        let clock = &self.ports.clock;
+        let clock = &self.clock;
         let until = until.min(clock.monotonic() + BOOK_TIME);
         match timeout_at(clock, until, Box::pin(call)).await {
             Some(answer) => Ok(answer?),
@@ -150,12 +175,13 @@ impl<P: Ports> DeadLetters<P> {
             change: |_| EventChange::dropped(REASON.as_str()),
             object: None,
         };
-        Box::pin(self.record_change(skipped, until)).await;
+        Box::pin(self.recorder.record_change(skipped, until)).await;
         for read in &letters {
             self.unwritten.forget_letter(&read.letter.dead);
             let letter = &read.letter;
             // What is left of it comes again, and is skipped again.
-            self.release_message(&letter.message, letter.unresolved.clone())
+            self.settler
+                .release_message(&letter.message, letter.unresolved.clone())
                 .await;
         }
     }

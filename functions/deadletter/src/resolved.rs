@@ -10,22 +10,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::{DeliveryEntry, LetterPlace};
-use posthaste_core::stored::resolved_message::{
-    ResolvedLetter, render_failed_again, render_resolved,
-};
-use posthaste_ports::{
-    MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
-};
+use posthaste_core::stored::resolved_message::ResolvedLetter;
+use posthaste_ports::{MessageId, Ports};
 use posthaste_services::resolved::resolve_each;
 use posthaste_services::timeout_at;
 
-use crate::dead_letters::{DeadLetters, LEAVING_TIME};
+use crate::deadlines::LEAVING_TIME;
 use crate::letter::{LoadedLetter, ReceivedLetter};
 use crate::receive::ResolvedMessage;
+use crate::settle::MessageSettler;
 
 /// Lists that are written at once.
 const LISTS_AT_ONCE_MAX: usize = 8;
@@ -34,8 +32,13 @@ const LISTS_AT_ONCE_MAX: usize = 8;
 /// is a day long, or as long as its subscription says.
 const LIVES_MAX: usize = 100;
 
-/// The time after which letters that could not be resolved are tried again.
-const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(1);
+/// Resolves letters.
+pub(crate) struct LetterResolver<P: Ports> {
+    /// The dead-letter bucket.
+    pub(crate) bucket: Arc<P::DeadLetters>,
+    pub(crate) clock: P::Clock,
+    pub(crate) settler: Arc<MessageSettler<P>>,
+}
 
 /// A letter that is to be resolved.
 struct ResolveStep {
@@ -46,8 +49,8 @@ struct ResolveStep {
     newer: Option<LetterPlace>,
 }
 
-impl<P: Ports> DeadLetters<P> {
-    /// Resolves the letters that messages name. Answers the messages that are to come again.
+impl<P: Ports> LetterResolver<P> {
+    /// Resolves the letters that messages name. Returns the messages that are to come again.
     pub(crate) async fn resolve_delivered(
         &self,
         messages: Vec<ResolvedMessage>,
@@ -68,7 +71,7 @@ impl<P: Ports> DeadLetters<P> {
             }
         }
         stream::iter(&done)
-            .for_each_concurrent(LISTS_AT_ONCE_MAX, |done| self.acknowledge(done))
+            .for_each_concurrent(LISTS_AT_ONCE_MAX, |done| self.settler.acknowledge(done))
             .await;
         failed
     }
@@ -111,15 +114,10 @@ impl<P: Ports> DeadLetters<P> {
         arrived: &[Vec<DeliveryEntry>],
         until: Duration,
     ) {
-        let made_of = |entries: &Vec<DeliveryEntry>| {
-            let letters = entries.iter().filter_map(|it| it.marks.letter.clone());
-            let letters = letters.map(|letter| ResolvedLetter {
-                letter,
-                newer: None,
-            });
-            letters.collect::<Vec<_>>()
-        };
-        let made_of: Vec<_> = arrived.iter().map(made_of).collect();
+        let made_of: Vec<_> = arrived
+            .iter()
+            .map(|entries| delivered_letters(entries))
+            .collect();
         let all = made_of.iter().enumerate();
         let all = all.flat_map(|(of, letters)| letters.iter().map(move |it| (of, it.clone())));
         for of in self.resolve_letters(all.collect(), until).await {
@@ -127,29 +125,8 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    /// Lets the message of a letter go, whose events need nothing more but that others are resolved.
-    /// Answers it if it comes again.
-    pub(crate) async fn release_message(
-        &self,
-        message: &ReceivedMessage,
-        unresolved: Vec<ResolvedLetter>,
-    ) -> Option<MessageId> {
-        let later = resolved_successors(unresolved);
-        if later.is_empty() {
-            self.acknowledge(message).await;
-            return None;
-        }
-        let replaced = self.ports.queue.replace(&message.receipt, later).await;
-        let error = replaced.err()?;
-        tracing::error!(
-            message_id = %message.id.0, error = &error as &dyn Error,
-            "dead letter left to its visibility timeout"
-        );
-        Some(message.id.clone())
-    }
-
     /// Resolves letters, each for what its index says, and with them the other letters of their
-    /// events. Answers the indexes of those for which that failed.
+    /// events. Returns the indexes of those for which that failed.
     async fn resolve_letters(
         &self,
         letters: Vec<(usize, ResolvedLetter)>,
@@ -190,7 +167,7 @@ impl<P: Ports> DeadLetters<P> {
         failed
     }
 
-    /// Resolves letters of one object. Answers what is to be done next or, if that failed, the
+    /// Resolves letters of one object. Returns what is to be done next or, if that failed, the
     /// indexes of what they are for.
     async fn take_steps(
         &self,
@@ -200,9 +177,9 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Result<Vec<ResolveStep>, Vec<usize>> {
         let letters = steps.iter().map(|it| (it.letter.index, it.newer.clone()));
         let letters: Vec<_> = letters.collect();
-        let resolved = resolve_each(&self.ports.bucket, &object, &letters);
+        let resolved = resolve_each(&*self.bucket, &object, &letters);
         let error: Box<dyn Error + Send + Sync> =
-            match timeout_at(&self.ports.clock, until, Box::pin(resolved)).await {
+            match timeout_at(&self.clock, until, Box::pin(resolved)).await {
                 Some(Ok(stood)) => {
                     let next = steps.into_iter().zip(stood);
                     let next = next.filter_map(|(step, stood)| {
@@ -225,31 +202,12 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-/// The messages that say which letters are still to be resolved: one of those that were delivered,
-/// and one of those that lie in a newer object. The letters of a message have one.
-pub(crate) fn resolved_successors(unresolved: Vec<ResolvedLetter>) -> Vec<Successor> {
-    let mut delivered = Vec::new();
-    let mut failed_again = BTreeMap::<_, Vec<_>>::new();
-    for ResolvedLetter { letter, newer } in unresolved {
-        match newer {
-            None => delivered.push(letter),
-            Some(LetterPlace { object, index }) => {
-                let of_object = failed_again.entry(object).or_default();
-                of_object.push((letter, index));
-            }
-        }
-    }
-    let delivered = (!delivered.is_empty()).then(|| render_resolved(delivered));
-    let failed_again = failed_again.into_iter();
-    let failed_again = failed_again.map(|(object, letters)| render_failed_again(letters, &object));
-    let successor = |body| Successor {
-        to: QueueName::DeadLetters,
-        message: OutgoingMessage {
-            body,
-            group: None,
-            delay: TRIED_AGAIN_AFTER,
-        },
-    };
-    let bodies = delivered.into_iter().chain(failed_again);
-    bodies.map(successor).collect()
+/// The letters that these events were made of, now that the events were delivered.
+fn delivered_letters(entries: &[DeliveryEntry]) -> Vec<ResolvedLetter> {
+    let letters = entries.iter().filter_map(|it| it.marks.letter.clone());
+    let delivered = letters.map(|letter| ResolvedLetter {
+        letter,
+        newer: None,
+    });
+    delivered.collect()
 }

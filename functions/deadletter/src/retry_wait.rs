@@ -1,4 +1,4 @@
-//! How long a letter waits that its bucket refused.
+//! The wait of a letter that its bucket refused.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! How long a payload that cannot be read is tried, before the message is kept without it.
+//! The time for which a payload that cannot be read is tried, before the message is kept without
+//! it.
 
 use std::time::Duration;
 

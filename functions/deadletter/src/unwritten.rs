@@ -84,8 +84,10 @@ impl UnwrittenLetters {
     /// moment ago.
     pub(crate) fn untold_letters(&self, now: Timestamp) -> Option<RefusedLetters> {
         let mut refused = self.refused.lock();
-        let is_soon = |at| now.since(at) < TOLD_INTERVAL;
-        if refused.letters.is_empty() || refused.is_told || refused.told_at.is_some_and(is_soon) {
+        let was_just_told = refused
+            .told_at
+            .is_some_and(|at| now.since(at) < TOLD_INTERVAL);
+        if refused.letters.is_empty() || refused.is_told || was_just_told {
             return None;
         }
         refused.is_told = true;

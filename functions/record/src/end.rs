@@ -1,17 +1,21 @@
 //! The end of records: files that are too old, or too many for their disk, are deleted.
 
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{
     ListedFile, LogDay, LogDisk, LogHour, files_to_delete, first_kept_hour, log_bytes_max,
 };
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::size::DiskShare;
+use posthaste_delivery_log::SummaryStore;
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::list_pages;
 
+use crate::aside::{DELETED_AT_ONCE, LogFiles};
 use crate::error::LogFilesError;
-use crate::record::{DELETED_AT_ONCE, LogRecorder};
 
 /// The files that one run deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,20 +28,31 @@ pub struct EndedFiles {
     pub reaches_back_to: Option<Timestamp>,
 }
 
-impl<P: Ports> LogRecorder<P> {
-    /// Deletes files as the settings say. No file is deleted for a share of a disk that is not known.
-    pub async fn delete_ended_files(
+/// Deletes files that are too old or too many.
+pub(crate) struct LogRetention<P: Ports> {
+    pub(crate) files: Arc<LogFiles<P>>,
+    pub(crate) summaries: Arc<SummaryStore<P::Log>>,
+    pub(crate) clock: P::Clock,
+    /// Time for which records are kept. `None` where the bucket's lifecycle deletes them.
+    pub(crate) kept_for: Option<Duration>,
+    /// The most that the log may take. `None` for no bound.
+    pub(crate) size_max: Option<DiskShare>,
+}
+
+impl<P: Ports> LogRetention<P> {
+    /// Deletes files as the settings say. No file is deleted for a share of a disk that is not
+    /// known.
+    pub(crate) async fn delete_ended_files(
         &self,
         disk: Option<LogDisk>,
     ) -> Result<EndedFiles, LogFilesError> {
         let first_kept = self
-            .settings
-            .retention
-            .map(|retention| first_kept_hour(self.ports.clock.now(), retention));
-        if first_kept.is_none() && self.settings.size_max.is_none() {
+            .kept_for
+            .map(|retention| first_kept_hour(self.clock.now(), retention));
+        if first_kept.is_none() && self.size_max.is_none() {
             return Ok(EndedFiles::default());
         }
-        if let Err(error) = self.move_misplaced_files().await {
+        if let Err(error) = self.files.move_misplaced_files().await {
             // What ends may make the room that the move needs.
             let error = &error as &dyn std::error::Error;
             tracing::warn!(
@@ -45,10 +60,10 @@ impl<P: Ports> LogRecorder<P> {
                 "damaged files of an earlier version stay in the delivery log for now"
             );
         }
-        let is_old = |file: &ListedFile| first_kept.is_some_and(|first| file.hour < first);
-        let (old, kept): (Vec<_>, Vec<_>) = self.all_files().await?.into_iter().partition(is_old);
+        let files = self.all_files().await?.into_iter();
+        let (old, kept): (Vec<_>, Vec<_>) =
+            files.partition(|file| first_kept.is_some_and(|first| file.hour < first));
         let summaries = self
-            .ports
             .summaries
             .list_days()
             .await
@@ -56,7 +71,6 @@ impl<P: Ports> LogRecorder<P> {
         let of_summaries: u64 = summaries.iter().map(|(_, bytes)| bytes).sum();
         let bytes = kept.iter().map(|file| file.bytes).sum::<u64>() + of_summaries;
         let bytes_max = self
-            .settings
             .size_max
             .and_then(|size| log_bytes_max(size, disk, bytes));
         let files_max = bytes_max.unwrap_or(u64::MAX).saturating_sub(of_summaries);
@@ -71,7 +85,7 @@ impl<P: Ports> LogRecorder<P> {
         let oldest = left.min();
         for (day, _) in summaries {
             if oldest.is_none_or(|oldest| day < LogDay::containing(oldest)) {
-                let deleted = self.ports.summaries.delete(day).await;
+                let deleted = self.summaries.delete(day).await;
                 deleted.map_err(LogFilesError::Store)?;
             }
         }
@@ -86,8 +100,8 @@ impl<P: Ports> LogRecorder<P> {
 
     /// All files of the log, and those that were set aside.
     async fn all_files(&self) -> Result<Vec<ListedFile>, LogFilesError> {
-        let aside = &self.ports.aside;
-        let mut files = list_files(&self.ports.log, "").await?;
+        let aside = &self.files.aside;
+        let mut files = list_files(&*self.files.log, "").await?;
         for file in list_files(&aside.store, aside.prefix).await? {
             let is_aside = true;
             files.push(ListedFile { is_aside, ..file });
@@ -112,11 +126,11 @@ impl<P: Ports> LogRecorder<P> {
 
     async fn end_file(&self, file: &ListedFile, reason: &'static str) -> Result<(), LogFilesError> {
         if file.is_aside {
-            let aside = &self.ports.aside;
+            let aside = &self.files.aside;
             let deleted = aside.store.delete(&aside.key_for(&file.key)).await;
             deleted.map_err(LogFilesError::Store)?;
         } else {
-            self.delete_file(file.key.clone()).await?;
+            self.files.delete_file(file.key.clone()).await?;
         }
         metrics::counter!("LogFilesEndedCount", "reason" => reason).increment(1);
         Ok(())

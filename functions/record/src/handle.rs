@@ -2,30 +2,41 @@
 //! what the store has refused for long.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_ports::{BatchResponse, Clock, MessageId, Ports, ReceivedMessage};
+use posthaste_ports::{Clock, MessageId, Ports, ReceivedMessage};
 
 use crate::receive::{MalformedMessage, ReceivedRecords, receive_batch};
-use crate::record::LogRecorder;
 use crate::refused::RefusedMessages;
+use crate::requeue::MessageRequeuer;
+use crate::tries::TryCounter;
+use crate::unwritten::OldestUnwritten;
+use crate::waiting::WaitingCounter;
 use crate::work::run_blocking;
+use crate::write::HourWriter;
 
 /// Time before the deadline from which on no file is written, where messages may have to be put
 /// off.
 const PUT_OFF_BEFORE: Duration = Duration::from_secs(10);
 
-impl<P: Ports> LogRecorder<P> {
-    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the
-    /// messages with records that are not durable. All of their records are written again when
-    /// they come back.
-    pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let refused = self.write_batch(batch, deadline).await;
-        self.merge_busy_hours(deadline).await;
-        BatchResponse { failures: refused }
-    }
+/// Writes batches.
+pub(crate) struct BatchWriter<P: Ports> {
+    pub(crate) hours: HourWriter<P>,
+    pub(crate) tries: TryCounter<P>,
+    pub(crate) waiting: Arc<WaitingCounter<P>>,
+    pub(crate) requeuer: MessageRequeuer<P>,
+    pub(crate) oldest_unwritten: OldestUnwritten,
+    pub(crate) clock: P::Clock,
+}
 
-    async fn write_batch(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> Vec<MessageId> {
+impl<P: Ports> BatchWriter<P> {
+    /// Writes a batch, and returns the messages with records that are not durable.
+    pub(crate) async fn write_batch(
+        &self,
+        batch: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
         let mut refused = RefusedMessages::new(&batch);
         let write_by = if refused.may_put_off() {
             deadline.saturating_sub(PUT_OFF_BEFORE)
@@ -51,45 +62,34 @@ impl<P: Ports> LogRecorder<P> {
             malformed,
         } = received;
         malformed.iter().for_each(count_lost);
-        self.know_health(write_by).await;
+        self.tries.know_health(write_by).await;
         let mut written = Vec::with_capacity(hours.len());
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
             let oldest = gathered.oldest_time();
-            let tries = self.tries_by_key(&gathered.records);
-            match self.write_hour(hour, gathered, write_by).await {
+            let tries = self.tries.tries_by_key(&gathered.records);
+            match self.hours.write_hour(hour, gathered, write_by).await {
                 Ok(()) => written.push(tries),
                 Err(unwritten) => refused.add_hour(unwritten, oldest),
             }
         }
-        self.add_tries(written.into_iter().rev(), &messages, write_by)
+        self.tries
+            .add_tries(written.into_iter().rev(), &messages, write_by)
             .await;
-        self.add_waiting(waits, refused.messages(), write_by).await;
+        self.waiting
+            .add_waiting(waits, &refused.messages, write_by)
+            .await;
         self.oldest_unwritten
-            .set_gauge(refused.oldest, self.ports.clock.now());
-        let mut failures = self.put_off(refused, deadline).await;
+            .set_gauge(refused.oldest, self.clock.now());
+        let mut failures = self.requeuer.put_off(refused, deadline).await;
         for (message, version) in newer {
-            failures.extend(self.wait_for_newer(message, version, deadline).await);
+            failures.extend(
+                self.requeuer
+                    .wait_for_newer(message, version, deadline)
+                    .await,
+            );
         }
         failures
-    }
-
-    /// Sends a message of a newer version back to its queue, for a newer program. Answers it if
-    /// that failed.
-    async fn wait_for_newer(
-        &self,
-        message: ReceivedMessage,
-        version: u32,
-        deadline: Duration,
-    ) -> Option<MessageId> {
-        let message_id = message.id.clone();
-        tracing::warn!(message_id = %message_id.0, version, "records of a newer version handed back");
-        let error = self.send_back(message, deadline).await.err()?;
-        tracing::error!(
-            message_id = %message_id.0, error = &error as &dyn Error,
-            "records of a newer version left to their visibility timeout"
-        );
-        Some(message_id)
     }
 }
 

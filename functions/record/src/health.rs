@@ -31,9 +31,10 @@ impl<P: Ports> HealthPorts<P> {
             .filter_map(|record| Some((record, SeenTry::from_record(record, self.delayed_after)?)))
             .collect();
         // One that failed before is news: the record of its failure may come later.
-        let is_no_news =
-            |(_, seen): &(_, SeenTry<'_>)| seen.result == TryResult::Arrived && seen.is_first;
-        if !self.arrivals.is_watching() && seen.iter().all(is_no_news) {
+        let is_all_well = seen
+            .iter()
+            .all(|(_, seen)| seen.result == TryResult::Arrived && seen.is_first);
+        if !self.arrivals.is_watching() && is_all_well {
             return BTreeMap::new();
         }
         seen.sort_by_key(|(_, seen)| seen.at);

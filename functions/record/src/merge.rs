@@ -8,6 +8,7 @@ mod report;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -19,10 +20,12 @@ use posthaste_delivery_log::LogFile;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeaseObject, list_objects, timeout_at};
 
+use crate::deadlines::in_time;
 use crate::error::LogFilesError;
-use crate::record::{LogRecorder, RecordPorts};
+use crate::summarize::DaySummarizer;
 use crate::summarized::{HoursOfFiles, UnsummarizedHours};
 use hour::HourMerge;
+pub(crate) use hour::HourMergePorts;
 pub use report::MergeReport;
 use report::RunTimes;
 
@@ -32,9 +35,6 @@ const LEASE: LeaseObject = LeaseObject {
     length: Duration::from_secs(150),
 };
 
-/// Longest time of a run without a deadline of its own.
-const RUN_MAX: Duration = Duration::from_secs(110);
-
 /// Time before the deadline in which no merge begins: the longest takes less on a quarter of a
 /// processor.
 pub(crate) const BEGUN_BEFORE: Duration = Duration::from_secs(45);
@@ -42,17 +42,20 @@ pub(crate) const BEGUN_BEFORE: Duration = Duration::from_secs(45);
 /// Time before the deadline at which all work is given up, so that the lease is still given back.
 const WORKED_BEFORE: Duration = Duration::from_secs(3);
 
-impl<P: Ports> LogRecorder<P> {
-    /// Merges what is to be merged, for less than two minutes.
-    pub async fn merge(&self) -> Result<MergeReport, LogFilesError> {
-        self.merge_until(self.ports.clock.monotonic() + RUN_MAX)
-            .await
-    }
+/// Merges hours of the log.
+pub(crate) struct LogMerger<P: Ports> {
+    /// The state bucket, for the lease.
+    pub(crate) state: P::Store,
+    pub(crate) log: Arc<P::Log>,
+    pub(crate) clock: P::Clock,
+    pub(crate) entropy: P::Entropy,
+    pub(crate) hours: HourMergePorts<P>,
+    pub(crate) summarizer: DaySummarizer<P>,
+}
 
+impl<P: Ports> LogMerger<P> {
     /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
-    pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, LogFilesError> {
-        self.look_at_waiting(deadline.saturating_sub(BEGUN_BEFORE))
-            .await;
+    pub(crate) async fn merge_log(&self, deadline: Duration) -> Result<MergeReport, LogFilesError> {
         self.merge_some(None, deadline).await
     }
 
@@ -70,30 +73,28 @@ impl<P: Ports> LogRecorder<P> {
         only: Option<LogHour>,
         deadline: Duration,
     ) -> Result<MergeReport, LogFilesError> {
-        let RecordPorts {
-            state,
-            clock,
-            entropy,
-            ..
-        } = &self.ports;
-        let [begin, work] =
-            [BEGUN_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
+        let Self { state, clock, .. } = self;
+        let begin = deadline.saturating_sub(BEGUN_BEFORE);
+        let work = deadline.saturating_sub(WORKED_BEFORE);
         let find = async {
             LEASE
                 .find::<MergeCheckpoint>(state)
                 .await
                 .map_err(LogFilesError::Lease)
         };
-        let found = self.in_time(work, find).await?;
+        let found = in_time(clock, work, find).await?;
         let look = match only {
             Some(_) => MergeLook::for_one_hour(clock.now()),
             None => MergeLook::begin(&found.checkpoint, clock.now()),
         };
-        let listed = self.in_time(work, self.listed_hours(look, only)).await?;
+        let listed = in_time(clock, work, self.listed_hours(look, only)).await?;
         let (hours, mut unsummarized) = listed;
         if hours.is_empty() && !look.is_whole {
             // Summaries need no lease: each is whole, and says what it was made of.
-            let left = self.summarize_hours(unsummarized, [begin, work]).await;
+            let left = self
+                .summarizer
+                .summarize_hours(unsummarized, begin, work)
+                .await;
             return Ok(MergeReport {
                 hours_left: left.late + left.failed,
                 ..MergeReport::default()
@@ -101,11 +102,11 @@ impl<P: Ports> LogRecorder<P> {
         }
         let take = async {
             found
-                .take(state, clock, entropy)
+                .take(state, clock, &self.entropy)
                 .await
                 .map_err(LogFilesError::Lease)
         };
-        let Some(lease) = self.in_time(work, take).await? else {
+        let Some(lease) = in_time(clock, work, take).await? else {
             return Ok(MergeReport {
                 was_busy: true,
                 ..MergeReport::default()
@@ -118,7 +119,10 @@ impl<P: Ports> LogRecorder<P> {
         };
         let merged = self.merge_hours(hours, look, times, &mut unsummarized);
         let mut report = Box::pin(merged).await;
-        let left = self.summarize_hours(unsummarized, [begin, work]).await;
+        let left = self
+            .summarizer
+            .summarize_hours(unsummarized, begin, work)
+            .await;
         let is_all_merged = report.hours_left + left.late == 0;
         let checkpoint = look.next_checkpoint(&lease.checkpoint, is_all_merged);
         report.hours_left += left.late + left.failed;
@@ -140,8 +144,8 @@ impl<P: Ports> LogRecorder<P> {
             None => (DATES.to_owned(), look.start_after_key()),
         };
         let mut hours = HoursToMerge::new(look);
-        let mut unsummarized = UnsummarizedHours::new(&self.summarized);
-        let mut listed = pin!(list_objects(&self.ports.log, &prefix, after));
+        let mut unsummarized = UnsummarizedHours::new(&self.summarizer.summarized);
+        let mut listed = pin!(list_objects(&*self.log, &prefix, after));
         while let Some(object) = listed.try_next().await.map_err(LogFilesError::Store)? {
             if let Some(file) = SizedFile::new(&object.key, object.size) {
                 hours.push(file);
@@ -165,9 +169,10 @@ impl<P: Ports> LogRecorder<P> {
     ) -> MergeReport {
         let mut report = MergeReport::default();
         for hour in hours.into_iter().rev() {
-            let mut merge = HourMerge::new(self, hour, look.is_closed(hour), times, &mut report);
+            let mut merge =
+                HourMerge::new(&self.hours, hour, look.is_closed(hour), times, &mut report);
             unsummarized.remove(&hour);
-            match self.in_time(times.work, Box::pin(merge.run())).await {
+            match in_time(&self.clock, times.work, Box::pin(merge.run())).await {
                 Ok(files) => unsummarized.extend(files.map(|files| (hour, files))),
                 Err(error) => {
                     report.hours_left += 1;

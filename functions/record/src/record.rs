@@ -1,25 +1,36 @@
-//! The record function: its ports and settings, and what its parts share.
+//! The record function: its ports and settings, and its parts wired up.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::ASIDE_IN_LOG;
+use posthaste_core::delivery_log::LogDisk;
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
 use posthaste_delivery_log::SummaryStore;
-use posthaste_ports::{ObjectStore, Ports};
-use posthaste_services::{LogTally, timeout_at};
+use posthaste_ports::{BatchResponse, Clock, Ports, ReceivedMessage};
+use posthaste_services::LogTally;
 
+use crate::aside::{AsideStore, LogFiles};
+use crate::busy::BusyHours;
+use crate::end::{EndedFiles, LogRetention};
 use crate::error::LogFilesError;
+use crate::handle::BatchWriter;
 use crate::health::HealthPorts;
+use crate::merge::{BEGUN_BEFORE, HourMergePorts, LogMerger, MergeReport};
+use crate::requeue::MessageRequeuer;
+use crate::stop::StopFlag;
+use crate::summarize::DaySummarizer;
 use crate::summarized::SummarizedHours;
+use crate::tries::TryCounter;
 use crate::unwritten::OldestUnwritten;
+use crate::waiting::WaitingCounter;
 use crate::waiting_ports::WaitingPorts;
+use crate::write::HourWriter;
 use crate::written::WrittenFiles;
 
-/// Files that are deleted at once.
-pub(crate) const DELETED_AT_ONCE: usize = 8;
+/// Longest time of a merge without a deadline of its own.
+const MERGE_TIME_MAX: Duration = Duration::from_secs(110);
 
 /// The ports of record.
 #[derive(Debug)]
@@ -46,33 +57,6 @@ pub struct RecordPorts<P: Ports> {
     pub entropy: P::Entropy,
 }
 
-/// The place of files of the log that cannot be read. Who reads the log must not find them in it.
-#[derive(Debug, Clone)]
-pub struct AsideStore<L> {
-    /// The store.
-    pub store: L,
-    /// The beginning of their keys in it.
-    pub prefix: &'static str,
-}
-
-impl<L> AsideStore<L> {
-    /// A store of their own: Polars reads every file of a folder, whatever its name.
-    pub fn in_own_store(store: L) -> Self {
-        Self { store, prefix: "" }
-    }
-
-    /// The bucket of the log itself, under a prefix that readers skip.
-    pub fn in_log(store: L) -> Self {
-        let prefix = ASIDE_IN_LOG;
-        Self { store, prefix }
-    }
-
-    /// The key of a file of the log once it is set aside.
-    pub(crate) fn key_for(&self, of_log: &str) -> String {
-        format!("{}{of_log}", self.prefix)
-    }
-}
-
 /// Settings of the function.
 #[derive(Debug, Clone)]
 pub struct RecordSettings {
@@ -88,14 +72,13 @@ pub struct RecordSettings {
 
 /// The function.
 pub struct LogRecorder<P: Ports> {
-    pub(crate) ports: RecordPorts<P>,
-    pub(crate) settings: RecordSettings,
-    /// Tries to write a record that failed.
-    pub(crate) unwritten: LogTally,
-    pub(crate) oldest_unwritten: OldestUnwritten,
-    pub(crate) written: WrittenFiles,
-    pub(crate) summarized: SummarizedHours,
-    is_stopped: AtomicBool,
+    clock: P::Clock,
+    batches: BatchWriter<P>,
+    busy: BusyHours<P>,
+    merger: Arc<LogMerger<P>>,
+    waiting: Arc<WaitingCounter<P>>,
+    retention: LogRetention<P>,
+    stopped: StopFlag,
 }
 
 impl Default for RecordSettings {
@@ -125,46 +108,129 @@ impl RecordSettings {
 }
 
 impl<P: Ports> LogRecorder<P> {
-    /// Wires the function up.
-    pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
-        Self {
-            ports,
-            settings,
-            unwritten: LogTally::default(),
-            oldest_unwritten: OldestUnwritten::default(),
-            written: WrittenFiles::default(),
-            summarized: SummarizedHours::default(),
-            is_stopped: AtomicBool::new(false),
-        }
+    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the
+    /// messages with records that are not durable. All of their records are written again when
+    /// they come back.
+    pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
+        let refused = self.batches.write_batch(batch, deadline).await;
+        self.busy.merge_busy_hours(deadline).await;
+        BatchResponse { failures: refused }
+    }
+
+    /// Merges what is to be merged, for less than two minutes.
+    pub async fn merge(&self) -> Result<MergeReport, LogFilesError> {
+        self.merge_until(self.clock.monotonic() + MERGE_TIME_MAX)
+            .await
+    }
+
+    /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
+    pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, LogFilesError> {
+        self.waiting
+            .look_at_waiting(deadline.saturating_sub(BEGUN_BEFORE))
+            .await;
+        self.merger.merge_log(deadline).await
+    }
+
+    /// Deletes files as the settings say. No file is deleted for a share of a disk that is not
+    /// known.
+    pub async fn delete_ended_files(
+        &self,
+        disk: Option<LogDisk>,
+    ) -> Result<EndedFiles, LogFilesError> {
+        self.retention.delete_ended_files(disk).await
     }
 
     /// Stops the merge, for a process that is about to end. The rest waits for the next process.
     pub fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
+        self.stopped.stop();
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
-    }
-
-    /// Deletes a file of the log.
-    pub(crate) async fn delete_file(&self, key: String) -> Result<(), LogFilesError> {
-        self.ports
-            .log
-            .delete(&key)
-            .await
-            .map_err(LogFilesError::Store)
-    }
-
-    /// The result of a call, or an error at `deadline`. After that it is not known whether the call
-    /// had an effect.
-    pub(crate) async fn in_time<T>(
-        &self,
-        deadline: Duration,
-        call: impl Future<Output = Result<T, LogFilesError>> + Send,
-    ) -> Result<T, LogFilesError> {
-        timeout_at(&self.ports.clock, deadline, call)
-            .await
-            .unwrap_or(Err(LogFilesError::OutOfTime))
+    /// Wires the function up.
+    pub fn new(ports: RecordPorts<P>, settings: RecordSettings) -> Self {
+        let RecordPorts {
+            records,
+            state,
+            log,
+            aside,
+            summaries,
+            health,
+            waiting,
+            clock,
+            entropy,
+        } = ports;
+        let records = Arc::new(records);
+        let log = Arc::new(log);
+        let summaries = Arc::new(summaries);
+        let written = Arc::new(WrittenFiles::default());
+        let stopped = StopFlag::default();
+        let files = Arc::new(LogFiles {
+            log: log.clone(),
+            aside,
+        });
+        let waiting = Arc::new(WaitingCounter {
+            waiting,
+            records: records.clone(),
+            clock: clock.clone(),
+        });
+        let merger = Arc::new(LogMerger {
+            state,
+            log: log.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            hours: HourMergePorts {
+                log: log.clone(),
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                files: files.clone(),
+                work_folder: settings.work_folder,
+                stopped: stopped.clone(),
+            },
+            summarizer: DaySummarizer {
+                summaries: summaries.clone(),
+                log: log.clone(),
+                clock: clock.clone(),
+                summarized: SummarizedHours::default(),
+                stopped: stopped.clone(),
+            },
+        });
+        Self {
+            batches: BatchWriter {
+                hours: HourWriter {
+                    log,
+                    clock: clock.clone(),
+                    entropy,
+                    written: written.clone(),
+                    unwritten: LogTally::default(),
+                },
+                tries: TryCounter {
+                    health,
+                    clock: clock.clone(),
+                },
+                waiting: waiting.clone(),
+                requeuer: MessageRequeuer {
+                    queue: records,
+                    clock: clock.clone(),
+                },
+                oldest_unwritten: OldestUnwritten::default(),
+                clock: clock.clone(),
+            },
+            busy: BusyHours {
+                merger: merger.clone(),
+                written,
+                clock: clock.clone(),
+                merges_busy_hours: settings.merges_busy_hours,
+            },
+            merger,
+            waiting,
+            retention: LogRetention {
+                files,
+                summaries,
+                clock: clock.clone(),
+                kept_for: settings.retention,
+                size_max: settings.size_max,
+            },
+            stopped,
+            clock,
+        }
     }
 }

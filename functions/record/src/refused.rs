@@ -1,32 +1,20 @@
 //! Messages whose records the store of the log refused. They come back, and after some receives a
 //! fresh message takes the place of each, so that an outage of any length uses up no receives.
 
-use std::collections::HashSet;
-use std::error::Error;
-use std::time::Duration;
-
-use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::{SQS_DELAY_MAX, Timestamp};
-use posthaste_ports::{
-    MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
-};
-
-use crate::error::LogFilesError;
-use crate::record::LogRecorder;
+use posthaste_core::model::Timestamp;
+use posthaste_ports::{MessageId, ReceivedMessage};
 
 /// Receives after which a refused message is put off: about an hour, and far fewer than the 50
 /// after which the queue gives it up.
 const RECEIVES_MAX: u32 = 10;
 
-/// Messages that are put off at once.
-const PUT_OFF_AT_ONCE: usize = 32;
-
-/// What was refused of a batch.
+/// The part of a batch that was refused.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedMessages {
     /// Messages of the batch that were received often.
-    tired: Vec<ReceivedMessage>,
-    messages: Vec<MessageId>,
+    pub(crate) tired: Vec<ReceivedMessage>,
+    /// The messages that have records which were not written.
+    pub(crate) messages: Vec<MessageId>,
     /// The time of the oldest record.
     pub(crate) oldest: Option<Timestamp>,
 }
@@ -53,11 +41,6 @@ impl RefusedMessages {
         }
     }
 
-    /// The messages that have records which were not written.
-    pub(crate) fn messages(&self) -> &[MessageId] {
-        &self.messages
-    }
-
     /// Whether messages of the batch are put off if they are refused.
     pub(crate) fn may_put_off(&self) -> bool {
         !self.tired.is_empty()
@@ -75,79 +58,6 @@ impl RefusedMessages {
         }
         self.oldest = self.oldest.into_iter().chain(oldest).min();
         self.messages.extend(messages);
-    }
-}
-
-impl<P: Ports> LogRecorder<P> {
-    /// Puts off what was refused often. Answers the rest of what was refused, and what could not be
-    /// put off.
-    pub(crate) async fn put_off(
-        &self,
-        refused: RefusedMessages,
-        deadline: Duration,
-    ) -> Vec<MessageId> {
-        let RefusedMessages {
-            tired,
-            mut messages,
-            ..
-        } = refused;
-        let failed: HashSet<_> = messages.iter().cloned().collect();
-        let tired = tired
-            .into_iter()
-            .filter(|message| failed.contains(&message.id));
-        let calls: Vec<_> = tired
-            .map(|message| self.put_one_off(message, deadline))
-            .collect();
-        let fresh: Vec<_> = stream::iter(calls)
-            .buffer_unordered(PUT_OFF_AT_ONCE)
-            .collect()
-            .await;
-        let fresh: HashSet<MessageId> = fresh.into_iter().flatten().collect();
-        if !fresh.is_empty() {
-            tracing::warn!(
-                messages = fresh.len(),
-                "records that the store refuses wait in fresh messages"
-            );
-        }
-        messages.retain(|message| !fresh.contains(message));
-        messages
-    }
-
-    async fn put_one_off(&self, message: ReceivedMessage, deadline: Duration) -> Option<MessageId> {
-        let message_id = message.id.clone();
-        let Err(error) = self.send_back(message, deadline).await else {
-            return Some(message_id);
-        };
-        tracing::warn!(
-            message_id = %message_id.0, error = &error as &dyn Error,
-            "records that the store refuses left to their visibility timeout"
-        );
-        None
-    }
-
-    /// Sends a message back to its queue, as a fresh one with the longest delay.
-    pub(crate) async fn send_back(
-        &self,
-        message: ReceivedMessage,
-        deadline: Duration,
-    ) -> Result<(), LogFilesError> {
-        let again = OutgoingMessage {
-            body: message.body,
-            group: None,
-            delay: SQS_DELAY_MAX,
-        };
-        let successors = vec![Successor {
-            to: QueueName::Records,
-            message: again,
-        }];
-        let replace = async {
-            self.ports
-                .records
-                .replace(&message.receipt, successors)
-                .await
-                .map_err(LogFilesError::Store)
-        };
-        self.in_time(deadline, replace).await
     }
 }
 

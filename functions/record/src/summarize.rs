@@ -4,15 +4,17 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::LogDay;
-use posthaste_delivery_log::{LogReader, digest_of_hour};
+use posthaste_delivery_log::{LogReader, SummaryStore, digest_of_hour};
 use posthaste_ports::{Clock, Ports};
 
+use crate::deadlines::in_time;
 use crate::error::LogFilesError;
-use crate::record::LogRecorder;
-use crate::summarized::HoursOfFiles;
+use crate::stop::StopFlag;
+use crate::summarized::{HoursOfFiles, SummarizedHours};
 use crate::work::run_blocking;
 
 /// Bytes of footers that are kept while a day is summarized: each is read once.
@@ -28,14 +30,24 @@ pub(crate) struct HoursLeft {
     pub(crate) failed: usize,
 }
 
-impl<P: Ports> LogRecorder<P> {
+/// Makes summaries.
+pub(crate) struct DaySummarizer<P: Ports> {
+    pub(crate) summaries: Arc<SummaryStore<P::Log>>,
+    pub(crate) log: Arc<P::Log>,
+    pub(crate) clock: P::Clock,
+    pub(crate) summarized: SummarizedHours,
+    pub(crate) stopped: StopFlag,
+}
+
+impl<P: Ports> DaySummarizer<P> {
     /// Brings the summaries of these hours up to date, the newest day first. No hour is begun from
-    /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Answers what is
+    /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Returns what is
     /// left to the next run.
     pub(crate) async fn summarize_hours(
         &self,
         hours: HoursOfFiles,
-        [begin, end]: [Duration; 2],
+        begin: Duration,
+        end: Duration,
     ) -> HoursLeft {
         let mut days = BTreeMap::<LogDay, HoursOfFiles>::new();
         for (hour, files) in hours {
@@ -47,19 +59,18 @@ impl<P: Ports> LogRecorder<P> {
         for (day, hours) in days.into_iter().rev() {
             let all = hours.len();
             let summarized = Box::pin(self.summarize_day(day, hours, begin));
-            match self.in_time(end, summarized).await {
+            match in_time(&self.clock, end, summarized).await {
                 Ok(HoursLeft { late, failed }) => {
                     left.late += late;
                     left.failed += failed;
                 }
                 Err(error) => {
                     // What is cut off was not begun, or not finished: the next look sees it again.
-                    let is_late = matches!(error, LogFilesError::OutOfTime);
-                    *(if is_late {
-                        &mut left.late
+                    if matches!(error, LogFilesError::OutOfTime) {
+                        left.late += all;
                     } else {
-                        &mut left.failed
-                    }) += all;
+                        left.failed += all;
+                    }
                     log_left_summary(day, &error);
                 }
             }
@@ -73,7 +84,7 @@ impl<P: Ports> LogRecorder<P> {
         hours: HoursOfFiles,
         begin: Duration,
     ) -> Result<HoursLeft, LogFilesError> {
-        let summaries = &self.ports.summaries;
+        let summaries = &self.summaries;
         let digests: Vec<_> = hours
             .iter()
             .map(|(hour, files)| (*hour, digest_of_hour(files)))
@@ -84,14 +95,14 @@ impl<P: Ports> LogRecorder<P> {
             return Ok(HoursLeft::default());
         }
         let mut summary = summaries.read(day).await.map_err(LogFilesError::Store)?;
-        let reader = LogReader::new(&self.ports.log, FOOTERS_BYTES_MAX);
+        let reader = LogReader::new(&*self.log, FOOTERS_BYTES_MAX);
         let mut done = HoursOfFiles::new();
         let mut left = HoursLeft {
             late: hours.len(),
             failed: 0,
         };
         for (hour, files) in hours.into_iter().rev() {
-            if self.is_stopped() || self.ports.clock.monotonic() >= begin {
+            if self.stopped.is_stopped() || self.clock.monotonic() >= begin {
                 break;
             }
             if summary.hour_digest(hour) != digest_of_hour(&files) {

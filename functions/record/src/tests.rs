@@ -26,8 +26,9 @@ use posthaste_services::{ArrivalTracker, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{FaultPlan, Faulty, ManualClock, MemoryEndpoint, SeededEntropy};
 
+use crate::aside::AsideStore;
 use crate::health::HealthPorts;
-use crate::record::{AsideStore, LogRecorder, RecordPorts, RecordSettings};
+use crate::record::{LogRecorder, RecordPorts, RecordSettings};
 use crate::waiting_ports::WaitingPorts;
 
 type Store = Faulty<MemoryStore>;
@@ -54,6 +55,7 @@ pub(crate) struct Kit {
     pub(crate) queue: MemoryQueue,
     pub(crate) record: LogRecorder<TestPorts>,
     plan: FaultPlan,
+    settings: RecordSettings,
     runs: u64,
 }
 
@@ -65,31 +67,50 @@ impl Kit {
 
     /// The same, in which calls fail by a plan.
     pub(crate) fn with(plan: &FaultPlan) -> Self {
+        Self::with_settings(plan, RecordSettings::default())
+    }
+
+    /// The same, with these settings.
+    pub(crate) fn with_settings(plan: &FaultPlan, settings: RecordSettings) -> Self {
         let clock = ManualClock::new(at("2026-03-07T03:10:00Z"));
         let log = MemoryStore::like_s3(7);
         let state = MemoryStore::like_s3(7);
         let queue = MemoryQueue::default();
-        let record = wire(&clock, (&log, &state, &queue), plan, 1);
+        let ports = wire(&clock, (&log, &state, &queue), plan, 1);
         Self {
             clock,
             log,
             state,
             queue,
-            record,
+            record: LogRecorder::new(ports, settings.clone()),
             plan: plan.clone(),
+            settings,
             runs: 1,
         }
+    }
+
+    /// A kit at ten past three, whose files that cannot be read have a store of their own.
+    pub(crate) fn with_aside(aside: &MemoryStore) -> Self {
+        let mut kit = Self::new();
+        let aside = Faulty::new(aside.clone(), "aside", &kit.plan);
+        let ports = RecordPorts {
+            aside: AsideStore::in_own_store(aside),
+            ..kit.ports()
+        };
+        kit.record = LogRecorder::new(ports, kit.settings.clone());
+        kit
+    }
+
+    /// The ports of a process over the kit's stores.
+    fn ports(&self) -> RecordPorts<TestPorts> {
+        let stores = (&self.log, &self.state, &self.queue);
+        wire(&self.clock, stores, &self.plan, self.runs)
     }
 
     /// Another process over the same stores, as after a kill.
     pub(crate) fn start_again(&mut self) {
         self.runs += 1;
-        self.record = wire(
-            &self.clock,
-            (&self.log, &self.state, &self.queue),
-            &self.plan,
-            self.runs,
-        );
+        self.record = LogRecorder::new(self.ports(), self.settings.clone());
     }
 
     /// Handles messages of these records, until all are settled.
@@ -184,8 +205,8 @@ fn wire(
     (log, state, queue): (&MemoryStore, &MemoryStore, &MemoryQueue),
     plan: &FaultPlan,
     seed: u64,
-) -> LogRecorder<TestPorts> {
-    let ports = RecordPorts {
+) -> RecordPorts<TestPorts> {
+    RecordPorts {
         records: Faulty::new(queue.sibling_queue(QueueName::Records), "records", plan),
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
@@ -207,8 +228,7 @@ fn wire(
         }),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
-    };
-    LogRecorder::new(ports, RecordSettings::default())
+    }
 }
 
 pub(crate) fn at(text: &str) -> Timestamp {

@@ -7,27 +7,34 @@ use posthaste_core::delivery_log::LogRecord;
 use posthaste_ports::{Clock, MessageId, Ports};
 use posthaste_services::{BOOK_MAX_AGE, HealthError};
 
+use crate::deadlines::in_time;
 use crate::error::LogFilesError;
-use crate::health::TriesByKey;
-use crate::record::LogRecorder;
+use crate::health::{HealthPorts, TriesByKey};
 
 /// The longest time for reading or writing the book: the records themselves go first.
 const BOOK_TIME: Duration = Duration::from_secs(3);
 
-impl<P: Ports> LogRecorder<P> {
+/// Counts tries.
+pub(crate) struct TryCounter<P: Ports> {
+    /// `None` embedded: there deliver sees each try.
+    pub(crate) health: Option<HealthPorts<P>>,
+    pub(crate) clock: P::Clock,
+}
+
+impl<P: Ports> TryCounter<P> {
     /// Learns which subscriptions fail, if that was some time ago.
     pub(crate) async fn know_health(&self, deadline: Duration) {
-        let Some(health) = &self.ports.health else {
+        let Some(health) = &self.health else {
             return;
         };
         let deadline = self.book_time(deadline);
         let known = health.arrivals.refresh_if_older(BOOK_MAX_AGE);
-        log_health(self.in_time(deadline, async { Ok(known.await) }).await);
+        log_health(in_time(&self.clock, deadline, async { Ok(known.await) }).await);
     }
 
     /// The tries of records that are about to be written.
     pub(crate) fn tries_by_key(&self, records: &[LogRecord]) -> TriesByKey {
-        let health = self.ports.health.as_ref();
+        let health = self.health.as_ref();
         health
             .map(|health| health.tries_by_key(records))
             .unwrap_or_default()
@@ -41,7 +48,7 @@ impl<P: Ports> LogRecorder<P> {
         messages: &[MessageId],
         deadline: Duration,
     ) {
-        let Some(health) = &self.ports.health else {
+        let Some(health) = &self.health else {
             return;
         };
         tries.for_each(|tries| health.arrivals.gather_tries(tries));
@@ -55,11 +62,11 @@ impl<P: Ports> LogRecorder<P> {
             Ok(is_changed.map(drop))
         };
         let deadline = self.book_time(deadline);
-        log_health(self.in_time(deadline, add).await);
+        log_health(in_time(&self.clock, deadline, add).await);
     }
 
     fn book_time(&self, deadline: Duration) -> Duration {
-        deadline.min(self.ports.clock.monotonic() + BOOK_TIME)
+        deadline.min(self.clock.monotonic() + BOOK_TIME)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Letters of one event: a dead letter was sent again, more than once, and each of those deliveries
 //! arrives or is given up once more. One letter that is not resolved stays, or none.
 //!
-//! From `functions/deadletter/src/write.rs`, `functions/deadletter/src/resolved.rs` and
+//! From `functions/deadletter/src/follow_up.rs`, `functions/deadletter/src/resolved.rs` and
 //! `shared/services/src/resolved.rs`. What a list says after a step is the code's own,
 //! `core::stored::ResolvedLetters`. Each object of the model has one letter.
 

@@ -21,11 +21,11 @@ use posthaste_testkit::{
 
 use super::stores::{Seen, Slow};
 use super::{letter, message, stored};
-use crate::dead_letters::LEAVING_TIME;
-use crate::handle::WORK_AT_ONCE_MAX;
+use crate::deadlines::LEAVING_TIME;
+
 use crate::missed::BOOK_TIME;
 use crate::payloads::READS_PER_OBJECT_MAX;
-use crate::{DeadLetterPorts, DeadLetters};
+use crate::{DeadLetterPorts, DeadLetters, WORK_AT_ONCE_MAX};
 
 /// The time that Lambda leaves of the function's minute.
 const LEFT: Duration = Duration::from_secs(55);

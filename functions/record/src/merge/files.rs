@@ -9,8 +9,8 @@ use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merg
 use posthaste_ports::{ObjectStore, Ports};
 
 use super::hour::HourMerge;
+use crate::aside::DELETED_AT_ONCE;
 use crate::error::LogFilesError;
-use crate::record::DELETED_AT_ONCE;
 use crate::work::{empty_file, filled_file, run_blocking};
 
 /// Files that are read at once.
@@ -34,14 +34,13 @@ impl<P: Ports> HourMerge<'_, P> {
 
     async fn read_input(&self, name: String, key: String) -> Result<MergeInput, LogFilesError> {
         let found = self
-            .record
             .ports
             .log
             .get(&key)
             .await
             .map_err(LogFilesError::Store)?;
         let bytes = found.ok_or(LogFilesError::Gone(key))?.bytes;
-        let folder = self.record.settings.work_folder.clone();
+        let folder = self.ports.work_folder.clone();
         let copy =
             run_blocking(move || filled_file(&folder, &bytes).map_err(LogFilesError::WorkFolder))
                 .await?;
@@ -53,16 +52,19 @@ impl<P: Ports> HourMerge<'_, P> {
         &self,
         inputs: Vec<MergeInput>,
     ) -> Result<Vec<MergedPart<File>>, LogFilesError> {
-        let folder = self.record.settings.work_folder.clone();
-        let merge = move || merge_files(inputs, MergeLimits::default(), |_| empty_file(&folder));
-        run_blocking(move || merge().map_err(LogFilesError::Log)).await
+        let folder = self.ports.work_folder.clone();
+        run_blocking(move || {
+            let merged = merge_files(inputs, MergeLimits::default(), |_| empty_file(&folder));
+            merged.map_err(LogFilesError::Log)
+        })
+        .await
     }
 
     /// Deletes files.
     pub(super) async fn delete_files(&self, files: &[FileKey]) -> Result<(), LogFilesError> {
         let deletes: Vec<_> = files
             .iter()
-            .map(|file| self.record.delete_file(file.render()))
+            .map(|file| self.ports.files.delete_file(file.render()))
             .collect();
         stream::iter(deletes)
             .buffer_unordered(DELETED_AT_ONCE)
@@ -98,7 +100,7 @@ impl<P: Ports> HourMerge<'_, P> {
             self.damaged_merges.extend(id.map(str::to_owned));
             return Ok(());
         }
-        self.record.move_aside(&key, &key).await
+        self.ports.files.move_aside(&key, &key).await
     }
 
     /// Whether a file is of a merge of which a part is damaged.

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::path::PathBuf;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use posthaste_core::delivery_log::{
@@ -16,16 +18,28 @@ use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::list_pages;
 
 use super::report::{MergeReport, RunTimes};
+use crate::aside::LogFiles;
 use crate::error::LogFilesError;
-use crate::record::LogRecorder;
+use crate::stop::StopFlag;
 use crate::work::{read_contents, run_blocking};
 
 /// Bytes of footers that are kept while an hour is merged.
 const FOOTERS_BYTES_MAX: usize = 1 << 20;
 
+/// The ports of the merges of hours.
+pub(crate) struct HourMergePorts<P: Ports> {
+    pub(crate) log: Arc<P::Log>,
+    pub(crate) clock: P::Clock,
+    pub(crate) entropy: P::Entropy,
+    pub(crate) files: Arc<LogFiles<P>>,
+    /// The folder for files in progress.
+    pub(crate) work_folder: PathBuf,
+    pub(crate) stopped: StopFlag,
+}
+
 /// The merge of one hour.
 pub(super) struct HourMerge<'a, P: Ports> {
-    pub(super) record: &'a LogRecorder<P>,
+    pub(super) ports: &'a HourMergePorts<P>,
     pub(super) report: &'a mut MergeReport,
     hour: LogHour,
     is_closed: bool,
@@ -37,15 +51,15 @@ pub(super) struct HourMerge<'a, P: Ports> {
 
 impl<'a, P: Ports> HourMerge<'a, P> {
     pub(super) fn new(
-        record: &'a LogRecorder<P>,
+        ports: &'a HourMergePorts<P>,
         hour: LogHour,
         is_closed: bool,
         times: RunTimes,
         report: &'a mut MergeReport,
     ) -> Self {
-        let reader = LogReader::new(&record.ports.log, FOOTERS_BYTES_MAX);
+        let reader = LogReader::new(&*ports.log, FOOTERS_BYTES_MAX);
         Self {
-            record,
+            ports,
             report,
             hour,
             is_closed,
@@ -55,7 +69,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         }
     }
 
-    /// Merges until nothing is left to be merged. Answers all files of a closed hour, as they lie
+    /// Merges until nothing is left to be merged. Returns all files of a closed hour, as they lie
     /// then.
     pub(super) async fn run(&mut self) -> Result<Option<Vec<LogFile>>, LogFilesError> {
         loop {
@@ -64,7 +78,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             if step.is_empty() {
                 return self.files_of_closed().await;
             }
-            if self.record.is_stopped() || self.record.ports.clock.monotonic() >= self.times.begin {
+            if self.ports.stopped.is_stopped() || self.ports.clock.monotonic() >= self.times.begin {
                 return Err(LogFilesError::OutOfTime);
             }
             self.run_step(&step, &files).await?;
@@ -116,7 +130,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     async fn list_hour(&self) -> Result<Vec<SizedFile>, LogFilesError> {
         let prefix = self.hour.key_prefix();
         let mut files = Vec::new();
-        let mut pages = pin!(list_pages(&self.record.ports.log, &prefix, None));
+        let mut pages = pin!(list_pages(&*self.ports.log, &prefix, None));
         while let Some(page) = pages.try_next().await.map_err(LogFilesError::Store)? {
             let sized = page
                 .objects
@@ -148,8 +162,10 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         let inputs = self.read_inputs(step).await?;
         let parts = match self.merge_parts(inputs).await {
             Err(LogFilesError::Log(error)) if error.damaged_file().is_some() => {
-                let is_damaged = |file: &&FileKey| error.damaged_file() == Some(&file.file_name());
-                return match step.iter().find(is_damaged) {
+                let damaged = step
+                    .iter()
+                    .find(|file| error.damaged_file() == Some(&file.file_name()));
+                return match damaged {
                     Some(file) => self.set_aside(file, listed, &error).await,
                     None => Err(LogFilesError::Log(error)),
                 };
@@ -161,7 +177,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         self.report.records += parts.iter().map(|part| part.records).sum::<usize>();
         self.store_parts(parts).await?;
         // Another run may have begun: what it found of this one it has cleared away.
-        if self.record.ports.clock.now() >= self.times.lapses_at {
+        if self.ports.clock.now() >= self.times.lapses_at {
             return Err(LogFilesError::OutOfTime);
         }
         self.delete_files(step).await
@@ -169,7 +185,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
 
     /// Stores parts in order. The last one says that all are there.
     async fn store_parts(&self, parts: Vec<MergedPart<File>>) -> Result<(), LogFilesError> {
-        let id = self.record.ports.entropy.uuid().to_string();
+        let id = self.ports.entropy.uuid().to_string();
         for (part, merged) in (0..).zip(parts) {
             let name = FileName::Merged {
                 id: id.clone(),
@@ -183,12 +199,7 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             let bytes =
                 run_blocking(move || read_contents(merged.sink).map_err(LogFilesError::WorkFolder))
                     .await?;
-            let put = self
-                .record
-                .ports
-                .log
-                .put(&key, bytes, PutCondition::Always)
-                .await;
+            let put = self.ports.log.put(&key, bytes, PutCondition::Always).await;
             put.map_err(LogFilesError::Store)?;
         }
         Ok(())

@@ -27,15 +27,14 @@ async fn once_written(kit: &Kit, files: usize) {
 /// An hour that two processes write never has more than 120 files to merge.
 #[tokio::test]
 async fn hour_with_two_writers_has_at_most_120_files_to_merge() {
-    let mut kit = Kit::new();
-    kit.record.settings = on_aws();
-    let mut other = wire(
+    let kit = Kit::with_settings(&FaultPlan::none(), on_aws());
+    let other = wire(
         &kit.clock,
         (&kit.log, &kit.state, &kit.queue),
         &FaultPlan::none(),
         9,
     );
-    other.settings = on_aws();
+    let other = LogRecorder::new(other, on_aws());
     let all = records(0..600);
     let mut most = 0;
     for (n, some) in all.chunks(2).enumerate() {
@@ -49,8 +48,7 @@ async fn hour_with_two_writers_has_at_most_120_files_to_merge() {
 /// A process that finds another merge writes nothing until that merge ends.
 #[tokio::test]
 async fn writer_waits_while_another_process_merges() {
-    let mut kit = Kit::new();
-    kit.record.settings = on_aws();
+    let kit = Kit::with_settings(&FaultPlan::none(), on_aws());
     let all = records(0..70);
     all[..60]
         .iter()
@@ -77,8 +75,7 @@ async fn writer_waits_while_another_process_merges() {
 
 #[tokio::test]
 async fn a_batch_does_not_wait_for_another_merge_beyond_its_time() {
-    let mut kit = Kit::new();
-    kit.record.settings = on_aws();
+    let kit = Kit::with_settings(&FaultPlan::none(), on_aws());
     let all = records(0..71);
     all[..60]
         .iter()
@@ -113,8 +110,7 @@ async fn a_busy_hour_that_cannot_be_merged_fails_no_batch() {
         posthaste_testkit::CallFault::Before(posthaste_ports::ErrorKind::Other),
         |effect| effect.operation == posthaste_testkit::PortOperation::List,
     );
-    let mut kit = Kit::with(&plan);
-    kit.record.settings = on_aws();
+    let kit = Kit::with_settings(&plan, on_aws());
     let all = records(0..70);
     for one in all.chunks(1) {
         write(&kit, &kit.record, one).await;

@@ -8,7 +8,7 @@ use posthaste_testkit::faulty::at_every_effect;
 use posthaste_testkit::{CallFault, PortOperation};
 
 use super::*;
-use crate::{AsideStore, EndedFiles};
+use crate::EndedFiles;
 
 const GIB: u64 = 1 << 30;
 
@@ -21,8 +21,7 @@ fn disk(used: u64) -> LogDisk {
 
 /// A kit with files of 1 MiB of hours that long ago, one of which was set aside.
 fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
-    let mut kit = Kit::new();
-    kit.record.settings = settings;
+    let kit = Kit::with_settings(&FaultPlan::none(), settings);
     for ago in hours_ago {
         let now = kit.clock.now().as_millis();
         let hour = LogHour::containing(Timestamp::from_millis(now - ago * 3_600_000)).key_prefix();
@@ -137,10 +136,8 @@ async fn files_that_a_lifecycle_deletes_stay() {
 /// An earlier version set files aside within the log, where readers of the folder found them.
 #[tokio::test]
 async fn files_an_earlier_version_set_aside_leave_the_log() {
-    let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside =
-        AsideStore::in_own_store(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
+    let kit = Kit::with_aside(&store);
     let file = format!("{HOUR}07-b.parquet");
     kit.log.write(&format!("damaged/{file}"), "no Parquet");
     kit.log.write("damaged/notes.txt", "of others");
@@ -193,10 +190,8 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
 /// What was set aside in a place of its own ends like the log's files.
 #[tokio::test]
 async fn files_set_aside_elsewhere_end_with_their_hour() {
-    let mut kit = Kit::new();
     let store = MemoryStore::like_s3(7);
-    kit.record.ports.aside =
-        AsideStore::in_own_store(Faulty::new(store.clone(), "aside", &FaultPlan::none()));
+    let kit = Kit::with_aside(&store);
     for date in ["2026-02-01", "2026-03-07"] {
         store.write(&format!("date={date}/hour=03/07-b.parquet"), vec![0; 9]);
     }

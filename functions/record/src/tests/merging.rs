@@ -83,6 +83,7 @@ async fn only_one_of_two_runs_merges() {
         &FaultPlan::none(),
         9,
     );
+    let other = LogRecorder::new(other, RecordSettings::default());
     let (one, two) = tokio::join!(kit.record.merge(), other.merge());
     let one = one.unwrap();
     let two = two.unwrap();
