@@ -12,12 +12,13 @@ use posthaste_core::circuit::{
 use posthaste_core::delivery_log::RecordText;
 use posthaste_core::lane::{DeliveryLane, SlowTargets};
 use posthaste_core::model::{
-    Delivery, DeliveryEntry, DeliveryLogMode, Subscription, SubscriptionStatus, Timestamp,
+    Delivery, DeliveryEntry, DeliveryLogMode, LastAttempt, Subscription, SubscriptionStatus,
+    Timestamp,
 };
 use posthaste_ports::{BatchResponse, MessageId, ReceiptHandle, ReceivedMessage, Successor};
 
 use crate::deadlines::InvocationDeadlines;
-use crate::settle::place::WaitingPlace;
+use crate::waiting_place::WaitingPlace;
 
 /// One invocation.
 #[derive(Debug)]
@@ -164,6 +165,11 @@ impl Invocation {
 
     pub(crate) fn entry(&self, at: EntryRef) -> &DeliveryEntry {
         &self.jobs[at.job].delivery.events[at.entry]
+    }
+
+    /// The last attempt at an event, before this invocation.
+    pub(crate) fn last_attempt(&self, at: EntryRef) -> Option<LastAttempt> {
+        self.jobs[at.job].delivery.last
     }
 
     /// Notes a settled message: its events arrived, or its successors are durable.

@@ -17,12 +17,14 @@ mod plan;
 mod rate_limit;
 mod receive;
 mod records;
+mod replace;
 mod send;
 mod settle;
 mod shared_state;
 mod slots;
 #[cfg(test)]
 mod testing;
+mod waiting_place;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,6 @@ use posthaste_services::{
 use tokio_util::sync::CancellationToken;
 
 use circuit::CircuitBreaker;
-use circuit::counts::WorkerCounts;
 use current::CurrentSubscriptions;
 use deadlines::InvocationDeadlines;
 pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
@@ -50,15 +51,15 @@ pub use limits::{
 use notify::{DroppedNotices, NoticePorts};
 use outages::OutageLookup;
 use payloads::PayloadReader;
-use plan::plan_requests;
+use plan::{RequestPlan, plan_requests};
 use rate_limit::RateLimiter;
 use receive::MessageReceiver;
 pub use send::UNANSWERED;
-use send::{EventPoster, RequestSender};
+use send::{AttemptMaker, EventPoster, RequestAdmission, RequestSender};
+use settle::MessageSettler;
 use settle::ending::MessageEnder;
 use settle::records_queue::RecordsQueue;
 use settle::waiting::WaitingObjects;
-use settle::{InvocationSettling, MessageSettler};
 use slots::SlotLimiter;
 
 /// The ports of deliver.
@@ -96,7 +97,6 @@ pub struct Deliver<P: Ports> {
     receiver: MessageReceiver<P>,
     sender: RequestSender<P>,
     settler: MessageSettler<P>,
-    waiting: WaitingObjects<P>,
     stopped: CancellationToken,
 }
 
@@ -136,11 +136,12 @@ impl<P: Ports> Deliver<P> {
             }
             invocation.jobs = self.receiver.receive_batch(&invocation, batch).await;
             let invocation = &invocation;
-            let (settling, recorded) = self.settler.begin_settling(invocation);
-            let send = self.plan_and_send(invocation, settling);
-            tokio::join!(send, self.settler.settle_recorded(invocation, recorded));
-            self.circuit.end_invocation(invocation).await;
-            self.waiting.store_waiting(invocation).await;
+            self.settler
+                .settle_while(invocation, |settling| async move {
+                    let requests = self.plan_requests(invocation);
+                    self.sender.send_all(invocation, requests, &settling).await;
+                })
+                .await;
         };
         if stop_at(&self.clock, deadline, work).await.is_none() {
             tracing::error!("out of time, messages handed back that are not settled yet");
@@ -148,18 +149,13 @@ impl<P: Ports> Deliver<P> {
         invocation.into_response()
     }
 
-    /// Plans and sends. Messages are settled on the way; those with records may join a group until
-    /// this ends.
-    async fn plan_and_send(&self, invocation: &Invocation, settling: InvocationSettling<'_, P>) {
-        settling.settle_unsent(invocation).await;
-        let CircuitBreaker { counts, links, .. } = &*self.circuit;
-        let is_problem = |delivery: &_, subscription: &_| {
-            counts.is_problem(delivery, subscription, links.settings())
-        };
-        let requests = plan_requests(&invocation.jobs, is_problem, || {
-            DrawnJitter::new(self.entropy.fraction())
-        });
-        self.sender.send_all(invocation, requests, &settling).await;
+    /// The requests that an invocation makes, in their order.
+    fn plan_requests(&self, invocation: &Invocation) -> Vec<RequestPlan> {
+        plan_requests(
+            &invocation.jobs,
+            |delivery, subscription| self.circuit.is_problem(delivery, subscription),
+            || DrawnJitter::new(self.entropy.fraction()),
+        )
     }
 
     /// Waits for the answers of requests that timed out, each for at most
@@ -172,7 +168,7 @@ impl<P: Ports> Deliver<P> {
 
     /// The number of requests to endpoints that are open. Those that timed out are not among them.
     pub fn open_requests(&self) -> usize {
-        self.sender.limits.open_requests()
+        self.sender.admission.limits.open_requests()
     }
 
     /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not
@@ -184,7 +180,7 @@ impl<P: Ports> Deliver<P> {
     /// The same function, with the spans of its requests.
     #[must_use]
     pub fn with_traces(mut self, traces: EventTraces) -> Self {
-        self.sender.attempts.traces = traces;
+        self.sender.attempts.poster.traces = traces;
         self
     }
 
@@ -215,14 +211,13 @@ impl<P: Ports> Deliver<P> {
             LateAnswers::new(state.clone(), clock.clone(), late_max, stopped.clone());
         let late_answers = Arc::new(late_answers);
         let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));
-        let circuit = Arc::new(CircuitBreaker {
-            links,
-            wake: wake.clone(),
-            webhook: webhook.clone(),
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-            counts: WorkerCounts::default(),
-        });
+        let circuit = Arc::new(CircuitBreaker::new(
+            links.clone(),
+            wake.clone(),
+            webhook.clone(),
+            clock.clone(),
+            entropy.clone(),
+        ));
         let current =
             CurrentSubscriptions::new(registry.clone(), clock.clone(), settings.disabling);
         let current = Arc::new(current);
@@ -237,24 +232,31 @@ impl<P: Ports> Deliver<P> {
                 delivery_log: settings.delivery_log,
             },
             sender: RequestSender {
-                clock: clock.clone(),
-                limits: settings.concurrency_limits(drain.clone(), stopped.clone()),
-                slots: SlotLimiter::new(&state, clock.clone(), entropy.clone()),
-                rates: RateLimiter::new(state.clone(), clock.clone()),
-                circuit: circuit.clone(),
-                payloads: payloads.clone(),
-                current: current.clone(),
-                requests_per_link_start: settings.requests_per_link_start,
-                delay_step: settings.delay_step,
-                attempts: EventPoster {
-                    webhook,
+                admission: RequestAdmission {
                     clock: clock.clone(),
-                    origin: settings.origin,
-                    sender_headers: settings.sender_headers,
-                    late_answers: late_answers.clone(),
-                    traces: EventTraces::default(),
-                    lanes: lanes.clone(),
+                    limits: settings.concurrency_limits(drain.clone(), stopped.clone()),
+                    slots: SlotLimiter::new(&state, clock.clone(), entropy.clone()),
+                    rates: RateLimiter::new(state.clone(), clock.clone()),
+                    circuit: circuit.clone(),
+                    current: current.clone(),
                 },
+                payloads: payloads.clone(),
+                attempts: AttemptMaker {
+                    poster: EventPoster {
+                        webhook,
+                        clock: clock.clone(),
+                        origin: settings.origin,
+                        sender_headers: settings.sender_headers,
+                        late_answers: late_answers.clone(),
+                        traces: EventTraces::default(),
+                        lanes: lanes.clone(),
+                    },
+                    current: current.clone(),
+                    clock: clock.clone(),
+                    entropy: entropy.clone(),
+                    delay_step: settings.delay_step,
+                },
+                requests_per_link_start: settings.requests_per_link_start,
             },
             settler: MessageSettler {
                 circuit: circuit.clone(),
@@ -270,17 +272,21 @@ impl<P: Ports> Deliver<P> {
                     drain,
                     current,
                     activity: ActivityNotes::default(),
-                    outages: OutageLookup::new(&circuit),
+                    outages: OutageLookup {
+                        links: links.clone(),
+                        clock: clock.clone(),
+                    },
                     notices: DroppedNotices::new(notice_ports, payloads),
                 },
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
-            },
-            waiting: WaitingObjects {
-                queues,
-                state,
-                clock: clock.clone(),
-                entropy: entropy.clone(),
-                wake,
+                waiting: WaitingObjects {
+                    queues,
+                    state,
+                    clock: clock.clone(),
+                    entropy: entropy.clone(),
+                    wake,
+                },
+                links,
             },
             clock,
             entropy,

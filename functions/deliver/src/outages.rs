@@ -1,16 +1,14 @@
 //! Outages: since when the endpoint of events that are given up has not been well. Only such events
 //! cost a look, and only where their subscription recovers by itself.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::circuit::DeliveryTarget;
 use posthaste_core::model::{DeadLetter, DeadLetterReason, Delivery, Subscription, Timestamp};
 use posthaste_core::release::recovery::may_be_of_outage;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::stop_at;
+use posthaste_services::{LinkHealth, stop_at};
 
-use crate::circuit::CircuitBreaker;
 use crate::invocation::Invocation;
 
 /// The longest look. If it takes longer, what was known before stands.
@@ -18,17 +16,11 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// Looks outages up.
 pub(crate) struct OutageLookup<P: Ports> {
-    circuit: Arc<CircuitBreaker<P>>,
+    pub(crate) links: LinkHealth<P::Store, P::Clock>,
+    pub(crate) clock: P::Clock,
 }
 
 impl<P: Ports> OutageLookup<P> {
-    /// Looks outages up in this circuit's knowledge of links.
-    pub(crate) fn new(circuit: &Arc<CircuitBreaker<P>>) -> Self {
-        Self {
-            circuit: Arc::clone(circuit),
-        }
-    }
-
     /// Notes in dead letters of a subscription, made of this delivery, since when its endpoint has not
     /// been well.
     pub(crate) async fn note_in_letters(
@@ -41,7 +33,7 @@ impl<P: Ports> OutageLookup<P> {
         if !subscription.recovery.enabled || !letters.iter().any(may_be_of_outage) {
             return;
         }
-        let clock = &self.circuit.clock;
+        let clock = &self.clock;
         let storing = invocation.deadlines.storing_end();
         let end = storing.min(clock.monotonic() + LOOK_TIME);
         let look = Box::pin(self.refresh_states(subscription));
@@ -85,7 +77,7 @@ impl<P: Ports> OutageLookup<P> {
     async fn refresh_states(&self, subscription: &Subscription) {
         for endpoint in subscription.endpoints() {
             let target = DeliveryTarget::on_link(endpoint.link(), subscription);
-            self.circuit.links.decide(&target, true).await;
+            self.links.decide(&target, true).await;
         }
     }
 
@@ -99,7 +91,7 @@ impl<P: Ports> OutageLookup<P> {
                 DeliveryTarget::on_link(link, subscription),
             ]
         });
-        let conditions = targets.filter_map(|target| self.circuit.links.condition(&target));
+        let conditions = targets.filter_map(|target| self.links.condition(&target));
         conditions.map(|condition| condition.failing_since).min()
     }
 }
@@ -137,21 +129,29 @@ mod tests {
         .into()
     }
 
+    /// A look-up by a worker that knows nothing yet.
+    fn lookup(world: &World) -> OutageLookup<TestPorts> {
+        OutageLookup {
+            links: world.links(),
+            clock: world.clock.clone(),
+        }
+    }
+
     async fn noted(
         world: &World,
-        circuit: &Arc<CircuitBreaker<TestPorts>>,
+        outages: &OutageLookup<TestPorts>,
         settings: serde_json::Value,
     ) -> Vec<Option<Timestamp>> {
         let invocation = world.invocation_of(&[]);
         let mut letters = letters();
         let subscription = subscription(settings);
-        OutageLookup::new(circuit)
+        outages
             .note_in_letters(&invocation, &subscription, &delivery(1), &mut letters)
             .await;
         letters.iter().map(|letter| letter.outage_since).collect()
     }
 
-    async fn fail(circuit: &CircuitBreaker<TestPorts>, subscription: &Subscription) {
+    async fn fail(outages: &OutageLookup<TestPorts>, subscription: &Subscription) {
         let failing = Observation::Failing {
             failures: 10,
             last: RequestFailure {
@@ -161,15 +161,11 @@ mod tests {
             began: START,
         };
         let observed = [(DeliveryTarget::for_subscription(subscription), failing)];
-        circuit.links.observe(&observed).await.unwrap();
+        outages.links.observe(&observed).await.unwrap();
     }
 
     /// The outages that a delivery says, and the letters of its end after an attempt and after none.
-    async fn said(
-        world: &World,
-        circuit: &Arc<CircuitBreaker<TestPorts>>,
-        waits: &Delivery,
-    ) -> [bool; 3] {
+    async fn said(world: &World, outages: &OutageLookup<TestPorts>, waits: &Delivery) -> [bool; 3] {
         let subscription = subscription(json!({}));
         let letter = |reason| DeadLetter {
             reason,
@@ -185,7 +181,7 @@ mod tests {
         ]
         .map(letter);
         let invocation = world.invocation_of(&[]);
-        OutageLookup::new(circuit)
+        outages
             .note_in_letters(&invocation, &subscription, waits, &mut letters)
             .await;
         let [expired, used_up] = letters.map(|letter| letter.outage_since.is_some());
@@ -197,17 +193,17 @@ mod tests {
     #[tokio::test]
     async fn letter_that_expired_after_the_outage_says_it() {
         let world = World::new();
-        let ill = Arc::new(world.circuit());
+        let ill = lookup(&world);
         let subscription = subscription(json!({}));
         fail(&ill, &subscription).await;
         let before = delivery(2);
         let mut tried = before.clone();
         tried.attempts += 1;
         let mut waiting = [tried, before.clone()];
-        OutageLookup::new(&ill).note_in_waiting(&subscription, &before, waiting.iter_mut());
+        ill.note_in_waiting(&subscription, &before, waiting.iter_mut());
         // Another worker, of another link: it knows of no outage.
         let elsewhere = World::new();
-        let well = Arc::new(elsewhere.circuit());
+        let well = lookup(&elsewhere);
         for waits in &waiting {
             assert_eq!(said(&elsewhere, &well, waits).await, [true, true, false]);
         }
@@ -217,7 +213,7 @@ mod tests {
         let mut tried = first.clone();
         tried.attempts += 1;
         let mut again = [first, second, tried];
-        OutageLookup::new(&well).note_in_waiting(&subscription, &waits, again.iter_mut());
+        well.note_in_waiting(&subscription, &waits, again.iter_mut());
         let said: Vec<_> = again
             .iter()
             .map(|it| remembered_outage(it).is_some())
@@ -228,13 +224,12 @@ mod tests {
     #[tokio::test]
     async fn waiting_for_a_healthy_endpoint_records_no_outage() {
         let world = World::new();
-        let circuit = Arc::new(world.circuit());
+        let outages = lookup(&world);
         let before = delivery(1);
         let mut waiting = [before.clone()];
-        let outages = OutageLookup::new(&circuit);
         outages.note_in_waiting(&subscription(json!({})), &before, waiting.iter_mut());
         assert_eq!(waiting, std::slice::from_ref(&before));
-        fail(&circuit, &subscription(json!({}))).await;
+        fail(&outages, &subscription(json!({}))).await;
         let off = subscription(json!({ "recovery": { "enabled": false } }));
         outages.note_in_waiting(&off, &before, waiting.iter_mut());
         assert_eq!(waiting, [before]);
@@ -244,29 +239,29 @@ mod tests {
     #[tokio::test]
     async fn letter_says_since_when_its_endpoint_was_not_well() {
         let world = World::new();
-        let circuit = Arc::new(world.circuit());
-        assert_eq!(noted(&world, &circuit, json!({})).await, [None; 2]);
-        fail(&circuit, &subscription(json!({}))).await;
-        let since = circuit
+        let outages = lookup(&world);
+        assert_eq!(noted(&world, &outages, json!({})).await, [None; 2]);
+        fail(&outages, &subscription(json!({}))).await;
+        let since = outages
             .links
             .condition(&DeliveryTarget::for_subscription(&subscription(json!({}))));
         let since = since.map(|condition| condition.failing_since);
         assert!(since.is_some());
-        assert_eq!(noted(&world, &circuit, json!({})).await, [since, None]);
+        assert_eq!(noted(&world, &outages, json!({})).await, [since, None]);
         let off = json!({ "recovery": { "enabled": false } });
-        assert_eq!(noted(&world, &circuit, off).await, [None; 2]);
+        assert_eq!(noted(&world, &outages, off).await, [None; 2]);
     }
 
     #[tokio::test]
     async fn letter_that_no_outage_explains_costs_no_look() {
         let world = World::new();
-        let circuit = Arc::new(world.circuit());
+        let outages = lookup(&world);
         let before = world.calls.count(PortOperation::Get);
         let invocation = world.invocation_of(&[]);
         let mut refused = letters();
         refused.remove(0);
         let subscription = subscription(json!({}));
-        OutageLookup::new(&circuit)
+        outages
             .note_in_letters(&invocation, &subscription, &delivery(1), &mut refused)
             .await;
         assert_eq!(world.calls.count(PortOperation::Get), before);

@@ -1,6 +1,5 @@
 //! Planning: which events travel together in a request, and the order in which requests begin.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -69,9 +68,9 @@ pub(crate) fn plan_requests(
     let mut groups: IndexMap<RequestGroup<'_>, Vec<EntryRef>> = IndexMap::new();
     for (index, job) in jobs.iter().enumerate() {
         let delivery = &job.delivery;
-        let has_problem = |subscription: &Arc<Subscription>| is_problem(delivery, subscription);
-        let is_problem =
-            delivery.attempts > 0 && job.subscription.as_ref().is_some_and(has_problem);
+        let subscription = job.subscription.as_ref();
+        let is_problem = delivery.attempts > 0
+            && subscription.is_some_and(|subscription| is_problem(delivery, subscription));
         for (entry, event) in delivery
             .events
             .iter()
@@ -90,10 +89,10 @@ pub(crate) fn plan_requests(
                 .push(EntryRef { job: index, entry });
         }
     }
-    let pack = |(group, entries): (RequestGroup<'_>, Vec<EntryRef>)| {
+    let packed = groups.into_iter().map(|(group, entries)| {
         catch_panic_now(|| pack_group(jobs, group.kind, &entries, jitter())).unwrap_or_default()
-    };
-    in_turn(groups.into_iter().map(pack).collect())
+    });
+    in_turn(packed.collect())
 }
 
 impl RequestKind {
@@ -130,7 +129,8 @@ fn pack_group(
     let sizes = entries
         .iter()
         .map(|at| jobs[at.job].delivery.events[at.entry].payload.len());
-    let request = |run: Range<usize>| RequestPlan {
+    let runs = pack.cut_into_runs(sizes).into_iter();
+    runs.map(|run| RequestPlan {
         subscription: Arc::clone(subscription),
         kind,
         jitter,
@@ -138,8 +138,8 @@ fn pack_group(
             .iter()
             .any(|at| jobs[at.job].delivery.has_waited()),
         entries: entries[run].to_vec(),
-    };
-    pack.cut_into_runs(sizes).into_iter().map(request).collect()
+    })
+    .collect()
 }
 
 /// The requests of all groups in turn: the first of each, then the second of each. Problem events

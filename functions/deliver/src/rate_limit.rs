@@ -145,8 +145,9 @@ impl<P: Ports> RateLimiter<P> {
                 TokenAvailability::Token(token) => return Ok(Ok(token)),
                 TokenAvailability::NothingBefore(time) => return Ok(Err(time)),
                 TokenAvailability::Unknown => {
-                    let lease = || self.lease_slice(key, rate, limiter);
-                    self.states.ask_once(key, lease).await?;
+                    self.states
+                        .ask_once(key, || self.lease_slice(key, rate, limiter))
+                        .await?;
                 }
             }
         }

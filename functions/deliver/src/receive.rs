@@ -23,7 +23,7 @@ use posthaste_services::{DrainMeter, RegistryError, TopicRegistry, stop_at};
 
 use crate::invocation::{DeliveryJob, Invocation, MessageHandle};
 use crate::lanes::DeliveryQueues;
-use crate::settle::replace::replace_message;
+use crate::replace::replace_message;
 
 /// Messages that are read side by side: as many topics are looked up at once. Up to this number
 /// `join_all` keeps them in one piece of memory, and a batch has ten.
@@ -38,6 +38,14 @@ pub(crate) struct MessageReceiver<P: Ports> {
     pub(crate) drain: DrainMeter,
     /// How much the delivery log keeps of topics that do not say it.
     pub(crate) delivery_log: DeliveryLogMode,
+}
+
+/// The time at which a batch is read.
+#[derive(Debug, Clone, Copy)]
+struct ReadTime {
+    now: Timestamp,
+    /// The start of the invocation, by the clock's `monotonic`.
+    began: Duration,
 }
 
 impl<P: Ports> MessageReceiver<P> {
@@ -107,11 +115,14 @@ impl<P: Ports> MessageReceiver<P> {
         delivery: Delivery,
         now: Timestamp,
     ) -> Option<DeliveryJob> {
-        let began = invocation.deadlines.began;
+        let read_at = ReadTime {
+            now,
+            began: invocation.deadlines.began,
+        };
         if invocation.measures_drain() {
-            self.note_wait(message.receive_count, &delivery, (now, began));
+            self.note_wait(message.receive_count, &delivery, read_at);
         }
-        let subscription = match self.find_subscription(&delivery, (now, began)).await {
+        let subscription = match self.find_subscription(&delivery, read_at).await {
             Ok(subscription) => subscription,
             Err(error) => {
                 tracing::error!(
@@ -166,18 +177,14 @@ impl<P: Ports> MessageReceiver<P> {
 
     /// Notes how long a message had been due. If it was received before, it was hidden since
     /// because it failed here. That wait was ours, and does not count as a slow drain.
-    fn note_wait(
-        &self,
-        receive_count: u32,
-        delivery: &Delivery,
-        (now, began): (Timestamp, Duration),
-    ) {
+    fn note_wait(&self, receive_count: u32, delivery: &Delivery, read_at: ReadTime) {
         let waited = if receive_count > 1 {
             Duration::ZERO
         } else {
-            now.since(delivery.not_before)
+            read_at.now.since(delivery.not_before)
         };
-        self.drain.note_delivery_received(delivery, waited, began);
+        self.drain
+            .note_delivery_received(delivery, waited, read_at.began);
     }
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
@@ -188,30 +195,30 @@ impl<P: Ports> MessageReceiver<P> {
     ///
     /// A subscription of another identity is looked up again, past every cache: this process may
     /// not know yet that it was created again, or may have a record from before identities
-    /// existed. `began` is the start of the invocation, by the clock's `monotonic`.
+    /// existed.
     async fn find_subscription(
         &self,
         delivery: &Delivery,
-        (now, began): (Timestamp, Duration),
+        read_at: ReadTime,
     ) -> Result<Option<Arc<Subscription>>, RegistryError> {
+        let ReadTime { now, began } = read_at;
         let registry = &self.registry;
         let topic = &delivery.topic;
-        let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = registry.topic(topic).await?;
         if let Some(known) = &known {
-            let taking = || known.taking_deliveries(now).count();
-            self.drain.note_subscriptions(topic, taking);
+            self.drain
+                .note_subscriptions(topic, || known.taking_deliveries(now).count());
         }
         let known = live_subscription(known, delivery, now);
         if known
             .as_ref()
-            .is_some_and(|it| it.status == SubscriptionStatus::Active && is_surely_for(it))
+            .is_some_and(|it| it.status == SubscriptionStatus::Active && delivery.is_surely_for(it))
         {
             return Ok(known);
         }
         let sent = delivery.published_at.max(delivery.not_before.min(now));
         let seen = live_subscription(registry.topic_seen_after(topic, sent).await?, delivery, now);
-        if seen.as_ref().is_none_or(is_surely_for) {
+        if seen.as_ref().is_none_or(|it| delivery.is_surely_for(it)) {
             return Ok(seen);
         }
         let found = live_subscription(
@@ -322,16 +329,16 @@ fn unsent_verdict(
     was_disabled: bool,
     is_expired: bool,
 ) -> Option<EntryVerdict> {
-    let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
-    match status {
-        None => give_up(DeadLetterReason::SubscriptionDeleted),
+    let reason = match status {
+        None => DeadLetterReason::SubscriptionDeleted,
         Some(SubscriptionStatus::Disabled) if was_disabled => {
-            give_up(DeadLetterReason::SubscriptionDisabled)
+            DeadLetterReason::SubscriptionDisabled
         }
-        Some(SubscriptionStatus::Disabled) => give_up(DeadLetterReason::EndpointGone),
-        Some(_) if is_expired => give_up(DeadLetterReason::TimeToLiveExceeded),
-        Some(status) => status.is_waiting().then_some(EntryVerdict::Held),
-    }
+        Some(SubscriptionStatus::Disabled) => DeadLetterReason::EndpointGone,
+        Some(_) if is_expired => DeadLetterReason::TimeToLiveExceeded,
+        Some(status) => return status.is_waiting().then_some(EntryVerdict::Held),
+    };
+    Some(EntryVerdict::GiveUp { reason, last: None })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use posthaste_services::delivery_log::{RecordNotMade, report_lost};
 use posthaste_services::outbound::SentRequest;
 
 use crate::invocation::DeliveryJob;
-use crate::settle::place::due_again;
+use crate::waiting_place::due_again;
 
 /// An endpoint's answer as the log keeps it.
 #[derive(Debug)]
@@ -235,13 +235,11 @@ pub(crate) fn masked_redirect(sent: &SentRequest, subscription: &Subscription) -
     let response = sent.result.as_ref().ok()?;
     let location = redirect_location(response.status.as_u16(), &response.headers)?;
     let in_query = query_texts(subscription);
-    let masked = || {
-        answer_text(
-            location.as_bytes(),
-            &secrets_to_mask(subscription, &in_query),
-        )
-    };
-    catch_panic_now(masked).ok()
+    catch_panic_now(|| {
+        let secrets = secrets_to_mask(subscription, &in_query);
+        answer_text(location.as_bytes(), &secrets)
+    })
+    .ok()
 }
 
 fn secrets_to_mask<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'a str> {

@@ -4,9 +4,7 @@
 
 pub(crate) mod ending;
 mod group;
-pub(crate) mod place;
 pub(crate) mod records_queue;
-pub(crate) mod replace;
 mod successors;
 pub(crate) mod waiting;
 
@@ -18,7 +16,7 @@ use posthaste_core::delivery_log::{RecordText, join_records};
 use posthaste_core::health::{SeenTry, book_key};
 use posthaste_core::model::SubscriptionStatus;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
-use posthaste_services::stop_at;
+use posthaste_services::{LinkHealth, stop_at};
 use tokio::sync::mpsc;
 
 use crate::circuit::CircuitBreaker;
@@ -29,13 +27,16 @@ use crate::send::{AttemptSink, EndedAttempt};
 use ending::{JudgedMessage, MessageEnder, MessageEnding};
 use group::{RecordedMessage, SettlingGroup, gather_groups};
 use records_queue::RecordsQueue;
+use waiting::WaitingObjects;
 
 /// Settles messages.
 pub(crate) struct MessageSettler<P: Ports> {
     pub(crate) ender: MessageEnder<P>,
     pub(crate) records: RecordsQueue<P>,
+    pub(crate) waiting: WaitingObjects<P>,
     pub(crate) disabler: SubscriptionDisabler<P>,
     pub(crate) circuit: Arc<CircuitBreaker<P>>,
+    pub(crate) links: LinkHealth<P::Store, P::Clock>,
 }
 
 /// The settling of one invocation's messages. While it exists, messages may join a group.
@@ -45,8 +46,23 @@ pub(crate) struct InvocationSettling<'a, P: Ports> {
     recorded: mpsc::Sender<Box<RecordedMessage>>,
 }
 
-/// The messages that are settled in groups.
-pub(crate) struct MessagesToGroup(mpsc::Receiver<Box<RecordedMessage>>);
+/// A message whose events all have a verdict.
+struct CompleteMessage {
+    /// Index into the invocation's jobs.
+    job: usize,
+    verdicts: Vec<EntryVerdict>,
+}
+
+impl CompleteMessage {
+    /// Notes the verdict over an event. Returns its message if this was the last one missing.
+    fn with_verdict(invocation: &Invocation, at: EntryRef, verdict: EntryVerdict) -> Option<Self> {
+        let verdicts = invocation.jobs[at.job].note_verdict(at.entry, verdict)?;
+        Some(Self {
+            job: at.job,
+            verdicts,
+        })
+    }
+}
 
 impl<P: Ports> AttemptSink for InvocationSettling<'_, P> {
     /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the
@@ -58,40 +74,34 @@ impl<P: Ports> AttemptSink for InvocationSettling<'_, P> {
             is_to_be_disabled,
         } = attempted;
         if is_to_be_disabled {
-            Box::pin(
-                self.settler
-                    .disabler
-                    .disable_subscription(invocation, &subscription),
-            )
-            .await;
+            let disabler = &self.settler.disabler;
+            Box::pin(disabler.disable_subscription(invocation, &subscription)).await;
         }
         if verdicts
             .iter()
             .any(|(_, verdict)| *verdict != EntryVerdict::NotStarted)
         {
-            self.settler
-                .ender
-                .note_attempt(invocation, &subscription)
-                .await;
+            let ender = &self.settler.ender;
+            ender.note_attempt(invocation, &subscription).await;
         }
-        let judge = |(at, verdict): (EntryRef, EntryVerdict)| {
-            Some((
-                at.job,
-                invocation.jobs[at.job].note_verdict(at.entry, verdict)?,
-            ))
-        };
-        self.complete_all(invocation, verdicts.into_iter().filter_map(judge).collect())
-            .await;
+        let complete = verdicts
+            .into_iter()
+            .filter_map(|(at, verdict)| CompleteMessage::with_verdict(invocation, at, verdict))
+            .collect();
+        self.complete_all(invocation, complete).await;
     }
 }
 
 impl<P: Ports> InvocationSettling<'_, P> {
     /// Settles messages that need no attempt, side by side, so that messages that are given up
     /// together share requests to the queue.
-    pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
+    async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
         let judged: Vec<_> = jobs
-            .filter_map(|(index, job)| Some((index, job.all_verdicts()?)))
+            .filter_map(|(job, of)| {
+                let verdicts = of.all_verdicts()?;
+                Some(CompleteMessage { job, verdicts })
+            })
             .collect();
         if judged.is_empty() {
             return;
@@ -106,17 +116,14 @@ impl<P: Ports> InvocationSettling<'_, P> {
         }
     }
 
-    async fn complete_all(
-        &self,
-        invocation: &Invocation,
-        messages: Vec<(usize, Vec<EntryVerdict>)>,
-    ) {
-        let complete = |(job, verdicts)| self.complete_message(invocation, job, verdicts);
-        match <[_; 1]>::try_from(messages) {
-            Ok([message]) => complete(message).await,
+    async fn complete_all(&self, invocation: &Invocation, messages: Vec<CompleteMessage>) {
+        match <[CompleteMessage; 1]>::try_from(messages) {
+            Ok([message]) => self.complete_message(invocation, message).await,
             Err(messages) => {
                 stream::iter(messages)
-                    .for_each_concurrent(SETTLED_AT_ONCE_MAX, complete)
+                    .for_each_concurrent(SETTLED_AT_ONCE_MAX, |message| {
+                        self.complete_message(invocation, message)
+                    })
                     .await;
             }
         }
@@ -125,12 +132,8 @@ impl<P: Ports> InvocationSettling<'_, P> {
     /// Settles a message whose events all have a verdict, or leaves it to a group if it has
     /// records. It joins the group when it is prepared, so that one that is slow to prepare
     /// delays no other.
-    async fn complete_message(
-        &self,
-        invocation: &Invocation,
-        job: usize,
-        verdicts: Vec<EntryVerdict>,
-    ) {
+    async fn complete_message(&self, invocation: &Invocation, message: CompleteMessage) {
+        let CompleteMessage { job, verdicts } = message;
         let ender = &self.settler.ender;
         self.settler.note_tries(&invocation.jobs[job], &verdicts);
         let at = ender.clock.now();
@@ -155,10 +158,27 @@ impl<P: Ports> InvocationSettling<'_, P> {
 }
 
 impl<P: Ports> MessageSettler<P> {
+    /// Settles an invocation's messages while `send` makes its requests: first those that need no
+    /// attempt, then each with its last attempt. Those with records may join a group until `send`
+    /// ends. At the end it reports the results of all requests, and stores the deliveries that wait.
+    pub(crate) async fn settle_while<'a, F: Future<Output = ()>>(
+        &'a self,
+        invocation: &Invocation,
+        send: impl FnOnce(InvocationSettling<'a, P>) -> F,
+    ) {
+        let (settling, messages) = self.begin_settling(invocation);
+        let sending = async {
+            settling.settle_unsent(invocation).await;
+            send(settling).await;
+        };
+        tokio::join!(sending, self.settle_recorded(invocation, messages));
+        self.circuit.end_invocation(invocation).await;
+        self.waiting.store_waiting(invocation).await;
+    }
+
     /// Notes which events of a message arrived. What is paused is not tried, and no sign.
     fn note_tries(&self, job: &DeliveryJob, verdicts: &[EntryVerdict]) {
-        let links = &self.circuit.links;
-        let arrivals = links.arrivals();
+        let arrivals = self.links.arrivals();
         let is_all_well = verdicts.iter().all(|it| *it == EntryVerdict::Delivered);
         if !arrivals.is_counting() || (is_all_well && !arrivals.is_watching()) {
             return;
@@ -170,37 +190,38 @@ impl<P: Ports> MessageSettler<P> {
         if subscription.status_at(now) != SubscriptionStatus::Active {
             return;
         }
-        let delayed_after = links.settings().arrivals.delayed_after;
+        let delayed_after = self.links.settings().arrivals.delayed_after;
         let delivery = &job.delivery;
         for (entry, verdict) in delivery.events.iter().zip(verdicts) {
             let seen = SeenTry::from_verdict(delivery, &entry.key, *verdict, now, delayed_after);
             if let Some(seen) = seen {
-                let key = || book_key(&subscription.topic, &subscription.name);
-                arrivals.note_try(key, &seen);
+                arrivals.note_try(|| book_key(&subscription.topic, &subscription.name), &seen);
             }
         }
     }
 
-    /// Begins to settle an invocation's messages.
-    pub(crate) fn begin_settling(
+    /// Begins to settle an invocation's messages. Those that come by the receiver are settled in
+    /// groups.
+    fn begin_settling(
         &self,
         invocation: &Invocation,
-    ) -> (InvocationSettling<'_, P>, MessagesToGroup) {
-        let (recorded, receiver) = mpsc::channel(invocation.jobs.len().max(1));
-        (
-            InvocationSettling {
-                settler: self,
-                recorded,
-            },
-            MessagesToGroup(receiver),
-        )
+    ) -> (
+        InvocationSettling<'_, P>,
+        mpsc::Receiver<Box<RecordedMessage>>,
+    ) {
+        let (recorded, messages) = mpsc::channel(invocation.jobs.len().max(1));
+        let settling = InvocationSettling {
+            settler: self,
+            recorded,
+        };
+        (settling, messages)
     }
 
     /// Settles messages in groups, side by side, until no other message can come.
-    pub(crate) async fn settle_recorded(
+    async fn settle_recorded(
         &self,
         invocation: &Invocation,
-        MessagesToGroup(messages): MessagesToGroup,
+        messages: mpsc::Receiver<Box<RecordedMessage>>,
     ) {
         let gathering = self.records.settings.gathering;
         let groups = gather_groups(self.ender.clock.clone(), gathering, messages);
@@ -215,9 +236,10 @@ impl<P: Ports> MessageSettler<P> {
         if let Err(error) = self.send_records(invocation, &mut endings, records).await {
             self.records.report_lost(&by_topic, &*error);
         }
-        let end = |ending| self.ender.end_message(invocation, ending);
         stream::iter(endings)
-            .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
+            .for_each_concurrent(SETTLED_AT_ONCE_MAX, |ending| {
+                self.ender.end_message(invocation, ending)
+            })
             .await;
     }
 

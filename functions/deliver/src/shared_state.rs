@@ -59,11 +59,12 @@ impl<P: Ports, T: Clone> SharedStates<P, T> {
         key: &str,
         ask: impl FnOnce() -> F + Send,
     ) -> Result<T, Arc<StateError>> {
-        let asked = || async {
-            tokio::task::yield_now().await;
-            ask().await.map_err(Arc::new)
-        };
-        self.asked.run(key, asked).await
+        self.asked
+            .run(key, || async {
+                tokio::task::yield_now().await;
+                ask().await.map_err(Arc::new)
+            })
+            .await
     }
 
     pub(crate) async fn read_state(&self, key: &str) -> Result<Option<StoredObject>, StateError> {

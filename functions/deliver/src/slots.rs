@@ -89,11 +89,16 @@ impl SlotPermit {
         subscription: &Subscription,
         now: Timestamp,
     ) -> Option<OpenRequestGuard> {
-        let (Some(slot), Some(wanted)) = (&self.0, request_bound(subscription)) else {
+        let Some((slot, wanted)) = self.bounded_slot(subscription) else {
             return Some(OpenRequestGuard(None));
         };
         slot.open_request(wanted, now)
             .map(|open| OpenRequestGuard(Some(open)))
+    }
+
+    /// The slot, and the bound of its subscription, where there are both.
+    fn bounded_slot(&self, subscription: &Subscription) -> Option<(&TakenSlot, RequestBound)> {
+        Some((self.0.as_deref()?, request_bound(subscription)?))
     }
 }
 
@@ -162,7 +167,7 @@ impl<P: Ports> SlotLimiter<P> {
         permit: &SlotPermit,
         last_start: Option<Duration>,
     ) -> Result<(), EntryVerdict> {
-        let (Some(slot), Some(wanted)) = (&permit.0, request_bound(subscription)) else {
+        let Some((slot, wanted)) = permit.bounded_slot(subscription) else {
             return Ok(());
         };
         if slot.limiter().can_serve(wanted, self.clock.now()) {
@@ -196,8 +201,9 @@ impl<P: Ports> SlotLimiter<P> {
     }
 
     fn subscription_slots(&self, key: &String) -> Arc<SubscriptionSlots> {
-        let make = || SubscriptionSlots::new(self.entropy.uuid().to_string());
-        self.limiters.get(key, make)
+        self.limiters.get(key, || {
+            SubscriptionSlots::new(self.entropy.uuid().to_string())
+        })
     }
 
     /// Waits for a slot; `None` if there is none soon.

@@ -31,7 +31,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::circuit::CircuitBreaker;
-use crate::circuit::counts::WorkerCounts;
 use crate::current::CurrentSubscriptions;
 use crate::deadlines::InvocationDeadlines;
 use crate::invocation::{DeliveryJob, EntryRef, Invocation, MessageHandle};
@@ -183,20 +182,32 @@ impl World {
         ))
     }
 
+    /// Knowledge about links of its own, over the state bucket of this world.
+    pub(crate) fn links(&self) -> LinkHealth<Store, ManualClock> {
+        LinkHealth::new(
+            self.store("links"),
+            self.clock.clone(),
+            HealthSettings::default(),
+        )
+    }
+
     /// A circuit breaker of its own, over the state bucket of this world.
     pub(crate) fn circuit(&self) -> CircuitBreaker<TestPorts> {
-        CircuitBreaker {
-            links: LinkHealth::new(
-                self.store("links"),
-                self.clock.clone(),
-                HealthSettings::default(),
-            ),
-            wake: self.wake(),
-            webhook: Arc::new(self.endpoint.clone()),
-            clock: self.clock.clone(),
-            entropy: self.entropy.clone(),
-            counts: WorkerCounts::default(),
-        }
+        self.circuit_over(self.links())
+    }
+
+    /// The same, over this knowledge about links.
+    pub(crate) fn circuit_over(
+        &self,
+        links: LinkHealth<Store, ManualClock>,
+    ) -> CircuitBreaker<TestPorts> {
+        CircuitBreaker::new(
+            links,
+            self.wake(),
+            Arc::new(self.endpoint.clone()),
+            self.clock.clone(),
+            self.entropy.clone(),
+        )
     }
 
     /// The way of notices. Topics are read from the state bucket of this world.

@@ -2,7 +2,7 @@
 //! one object which targets are slow.
 //!
 //! From `functions/deliver/src/receive.rs` (`hand_over`), `functions/deliver/src/lanes.rs`,
-//! `functions/deliver/src/settle/replace.rs`, `shared/services/src/lanes.rs` and
+//! `functions/deliver/src/replace.rs`, `shared/services/src/lanes.rs` and
 //! `shared/aws/src/queue/replace.rs`: on SQS a message is replaced by a send and then a delete. What
 //! makes a target slow is the code's own, `core::lane::SlowTargets`. Time is in ticks of 30 seconds.
 

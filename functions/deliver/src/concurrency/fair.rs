@@ -220,8 +220,10 @@ impl<K: SharerKey> FairSlots<K> {
         }
         if before != after {
             let known = before.and_then(|rank| self.ranked.remove(&rank));
-            let sharer = || known.unwrap_or_else(|| sharer.clone());
-            self.ranked.extend(after.map(|rank| (rank, sharer())));
+            if let Some(rank) = after {
+                let sharer = known.unwrap_or_else(|| sharer.clone());
+                self.ranked.insert(rank, sharer);
+            }
         }
         changed
     }

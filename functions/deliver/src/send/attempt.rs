@@ -16,7 +16,7 @@ use posthaste_services::busy::run_off_worker_if_large;
 use posthaste_services::outbound::{OutboundSender, SentRequest, delivery_request};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
-use crate::circuit::route::RequestRoute;
+use crate::circuit::CircuitPass;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
 use crate::lanes::LaneWatch;
@@ -48,16 +48,20 @@ impl<P: Ports> EventPoster<P> {
     /// not begin any more when it has a connection.
     pub(super) async fn post_request(
         &self,
-        invocation: &Invocation,
-        plan: &RequestPlan,
-        route: &RequestRoute<'_>,
+        pass: &CircuitPass<'_, P>,
         run: &[LoadedPayload],
         current: &CurrentSubscriptions<P>,
     ) -> Result<RequestOutcome, EntryVerdict> {
+        let CircuitPass {
+            invocation,
+            plan,
+            target,
+            ..
+        } = pass;
         let began = self.clock.now();
         let started = self.clock.monotonic();
         let subscription = &*plan.subscription;
-        let request = self.build_request((invocation, plan), route, run, began)?;
+        let request = self.build_request(pass, run, began)?;
         let webhook_id = header_text(&request, "webhook-id");
         let look = StillCurrentCheck {
             current,
@@ -71,7 +75,7 @@ impl<P: Ports> EventPoster<P> {
         let sending = outbound.send_if(request, &look);
         let sent = match &self.lanes {
             None => sending.await,
-            Some(lanes) => Box::pin(lanes.watch_request(invocation, &route.target, sending)).await,
+            Some(lanes) => Box::pin(lanes.watch_request(invocation, target, sending)).await,
         };
         if let Some(verdict) = look.refused.into_inner() {
             return Err(verdict);
@@ -99,17 +103,14 @@ impl<P: Ports> EventPoster<P> {
         // Where open requests are bounded, dropping it closes the connection before the slot is free.
         let is_bounded = subscription.concurrency.is_some();
         if let Some(answer) = sent.late.filter(|_| !is_bounded) {
-            let events = || {
-                run.iter()
-                    .map(|event| late_event(invocation, plan, event))
-                    .collect()
-            };
             let late = LateRequest {
                 answer,
                 webhook_id: outcome.webhook_id.clone(),
             };
             self.late_answers
-                .continue_request(late, &route.target, &plan.subscription, events);
+                .continue_request(late, target, &plan.subscription, || {
+                    late_events(invocation, plan, run)
+                });
         }
         Ok(outcome)
     }
@@ -117,11 +118,13 @@ impl<P: Ports> EventPoster<P> {
     /// The request that posts these events, made at `began`.
     fn build_request(
         &self,
-        (invocation, plan): (&Invocation, &RequestPlan),
-        route: &RequestRoute<'_>,
+        pass: &CircuitPass<'_, P>,
         run: &[LoadedPayload],
         began: Timestamp,
     ) -> Result<WebhookRequest, EntryVerdict> {
+        let CircuitPass {
+            invocation, plan, ..
+        } = pass;
         let subscription = &*plan.subscription;
         let origin = &self.origin;
         let sender_headers = &self.sender_headers;
@@ -159,7 +162,7 @@ impl<P: Ports> EventPoster<P> {
         }
         let bytes = run.iter().map(|event| event.text.len()).sum();
         let rendered = run_off_worker_if_large(bytes, || {
-            delivery_request(context, route.endpoint, subscription.timeout, &events)
+            delivery_request(context, pass.endpoint, subscription.timeout, &events)
         });
         let mut request = rendered.map_err(|error| {
             let error = &error as &dyn std::error::Error;
@@ -168,7 +171,7 @@ impl<P: Ports> EventPoster<P> {
             );
             UNRENDERABLE
         })?;
-        request.needs_new_connection = route.is_probe() || had_no_answer_in_time(invocation, run);
+        request.needs_new_connection = pass.is_probe() || had_no_answer_in_time(invocation, run);
         Ok(request)
     }
 }
@@ -193,7 +196,7 @@ impl<P: Ports> LastLook for StillCurrentCheck<'_, P> {
 /// a new connection: a kept one may be dead, and each attempt counts.
 fn had_no_answer_in_time(invocation: &Invocation, run: &[LoadedPayload]) -> bool {
     run.iter()
-        .filter_map(|event| invocation.jobs[event.at.job].delivery.last)
+        .filter_map(|event| invocation.last_attempt(event.at))
         .any(LastAttempt::had_no_answer_in_time)
 }
 
@@ -214,6 +217,16 @@ fn outgoing_event<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> Outg
         json: event.text.clone(),
         traceparent: entry.traceparent.as_deref(),
     }
+}
+
+fn late_events(
+    invocation: &Invocation,
+    plan: &RequestPlan,
+    run: &[LoadedPayload],
+) -> Vec<LateEvent> {
+    run.iter()
+        .map(|event| late_event(invocation, plan, event))
+        .collect()
 }
 
 fn late_event(invocation: &Invocation, plan: &RequestPlan, event: &LoadedPayload) -> LateEvent {

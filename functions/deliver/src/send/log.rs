@@ -120,7 +120,7 @@ impl RequestLog<'_> {
         self.request.failure_words.as_deref()
     }
 
-    /// What the status does not say, in words.
+    /// The failure beyond its status, in words.
     pub(super) fn error_text(&self, outcome: AttemptOutcome) -> Option<Cow<'_, str>> {
         let failure = self.failure_words(outcome).map(Cow::Borrowed);
         failure.or_else(|| {

@@ -1,10 +1,8 @@
 //! The spans of a request: for each traced event the wait before it and the request itself, so that
 //! the trace of each event is whole also where events share a request.
 
-use std::borrow::Cow;
-
-use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::model::{AttemptOutcome, Timestamp};
+use posthaste_core::attempt::{AttemptOutcome, EntryVerdict};
+use posthaste_core::model::Timestamp;
 use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
 use posthaste_services::traces::span_target;
 
@@ -66,12 +64,14 @@ impl RequestLog<'_> {
 
     /// The end of the last attempt, or else the beginning of the event's life.
     fn waited_from(&self, event: &LoadedPayload) -> Timestamp {
-        let delivery = &self.invocation.jobs[event.at.job].delivery;
-        let last = delivery.last.map(|last| last.at);
-        last.unwrap_or_else(|| delivery.begins_at())
+        let last = self.invocation.last_attempt(event.at);
+        last.map_or_else(
+            || self.invocation.jobs[event.at.job].delivery.begins_at(),
+            |last| last.at,
+        )
     }
 
-    /// What both spans say of the event. Names are those of OpenTelemetry's conventions where it
+    /// Values of both spans about the event. Names are those of OpenTelemetry's conventions where it
     /// has one: <https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/>
     fn span_values(&self, event: &LoadedPayload) -> Vec<(&'static str, SpanValue)> {
         let subscription = &*self.plan.subscription;
@@ -92,7 +92,7 @@ impl RequestLog<'_> {
         ]
     }
 
-    /// What the span of the request says. The path of an endpoint may be a secret, and is left out.
+    /// Values of the request's span. The path of an endpoint may be a secret, and is left out.
     fn request_values(
         &self,
         event: &LoadedPayload,
@@ -125,14 +125,12 @@ impl RequestLog<'_> {
     }
 
     fn error_words(&self, outcome: AttemptOutcome) -> String {
-        let words = self.error_text(outcome).map(Cow::into_owned);
-        let status = || {
-            outcome
-                .status()
-                .map(|status| format!("the endpoint answered {status}"))
-        };
-        words
-            .or_else(status)
-            .unwrap_or_else(|| "not acknowledged".to_owned())
+        if let Some(words) = self.error_text(outcome) {
+            return words.into_owned();
+        }
+        match outcome.status() {
+            Some(status) => format!("the endpoint answered {status}"),
+            None => "not acknowledged".to_owned(),
+        }
     }
 }

@@ -1,25 +1,28 @@
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
-use posthaste_core::model::{
-    AttemptOutcome, DeadLetterReason, Delivery, DeliveryLogMode, LastAttempt, SendFailure,
-};
-use posthaste_services::{DrainMeter, TopicRegistry};
-use posthaste_testkit::{FaultPlan, Faulty, Recorded};
+use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt, Subscription};
+use posthaste_services::{DrainMeter, LinkHealth, TopicRegistry};
+use posthaste_testkit::{FaultPlan, Faulty, ManualClock, Recorded};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::current::CurrentSubscriptions;
 use crate::invocation::DeliveryJob;
 use crate::late_answers::LateAnswers;
 use crate::limits::{DeliverSettings, DisablingMode};
 use crate::plan::plan_requests;
+use crate::rate_limit::RateLimiter;
+use crate::slots::SlotLimiter;
 use crate::testing::{
-    Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, target,
+    Answer, START, Store, TestPorts, World, delivery, event, job, secs, subscription_named, target,
     topic_record, topic_settings,
 };
 use bytes::Bytes;
 use posthaste_core::attempt::DrawnJitter;
 use posthaste_core::pressure::OwnWait;
-use posthaste_ports::{DrainSource, LookTime, ObjectStore, PutCondition};
+use posthaste_ports::{Clock, DrainSource, LookTime, ObjectStore, PutCondition};
 
 #[test]
 fn subscriptions_share_equally_and_each_fills_its_limit() {
@@ -74,9 +77,19 @@ fn sender(world: &World) -> RequestSender<TestPorts> {
 }
 
 fn sender_noting(world: &World, drain: DrainMeter) -> RequestSender<TestPorts> {
+    sender_over(world, drain, world.links())
+}
+
+/// A sender over this knowledge about links.
+fn sender_over(
+    world: &World,
+    drain: DrainMeter,
+    links: LinkHealth<Store, ManualClock>,
+) -> RequestSender<TestPorts> {
     let state = &world.state;
     let clock = world.clock.clone();
     let settings = DeliverSettings::default();
+    let current = world.current();
     let late_answers = LateAnswers::new(
         Arc::clone(state),
         clock.clone(),
@@ -84,28 +97,35 @@ fn sender_noting(world: &World, drain: DrainMeter) -> RequestSender<TestPorts> {
         world.stopped.clone(),
     );
     RequestSender {
-        limits: settings.concurrency_limits(drain, world.stopped.clone()),
-        slots: SlotLimiter::new(state, clock.clone(), world.entropy.clone()),
-        rates: RateLimiter::new(Arc::clone(state), clock.clone()),
-        circuit: Arc::new(world.circuit()),
+        admission: RequestAdmission {
+            clock: clock.clone(),
+            limits: settings.concurrency_limits(drain, world.stopped.clone()),
+            slots: SlotLimiter::new(state, clock.clone(), world.entropy.clone()),
+            rates: RateLimiter::new(Arc::clone(state), clock.clone()),
+            circuit: Arc::new(world.circuit_over(links)),
+            current: Arc::clone(&current),
+        },
         payloads: Arc::new(PayloadReader::new(
             Arc::clone(state),
             clock.clone(),
             &settings,
         )),
-        current: world.current(),
-        attempts: EventPoster {
-            webhook: Arc::new(world.endpoint.clone()),
-            clock: clock.clone(),
-            origin: settings.origin,
-            sender_headers: settings.sender_headers,
-            late_answers: Arc::new(late_answers),
-            traces: posthaste_services::EventTraces::default(),
-            lanes: None,
+        attempts: AttemptMaker {
+            poster: EventPoster {
+                webhook: Arc::new(world.endpoint.clone()),
+                clock: clock.clone(),
+                origin: settings.origin,
+                sender_headers: settings.sender_headers,
+                late_answers: Arc::new(late_answers),
+                traces: posthaste_services::EventTraces::default(),
+                lanes: None,
+            },
+            current,
+            clock,
+            entropy: world.entropy.clone(),
+            delay_step: settings.delay_step,
         },
-        clock,
         requests_per_link_start: 8,
-        delay_step: settings.delay_step,
     }
 }
 
@@ -537,12 +557,13 @@ async fn refusals_of_ten_events_hold_their_subscription() {
             }
             job(delivery, &own)
         };
-        let sender = sender(&world);
+        let links = world.links();
+        let sender = sender_over(&world, DrainMeter::default(), links.clone());
         let kept = Kept::default();
         let invocation = world.invocation((0..10).map(refused).collect());
         let requests = plan_requests(&invocation.jobs, |_, _| false, || DrawnJitter::new(0.0));
         sender.send_all(&invocation, requests, &kept).await;
-        let condition = sender.circuit.links.condition(&target(&own));
+        let condition = links.condition(&target(&own));
         assert_eq!(condition.is_some_and(|it| it.refused), is_held);
     }
 }
@@ -778,10 +799,10 @@ async fn lease_that_ends_right_before_the_request_is_renewed() {
         world.clock.clone(),
         DisablingMode::AtOnce,
     );
-    let sender = RequestSender {
-        current: Arc::new(current),
-        ..sender(&world)
-    };
+    let current = Arc::new(current);
+    let mut sender = sender(&world);
+    sender.admission.current = Arc::clone(&current);
+    sender.attempts.current = current;
     let url = "https://billing.example.com/hooks";
     let bounded = json!({ "endpoint": { "url": url, "maxConcurrentRequests": 1 } });
     let own = world.subscribe(bounded).await;

@@ -13,14 +13,14 @@ use posthaste_services::delivery_log::record_message;
 use posthaste_services::late_answers::forget_late;
 use posthaste_services::{ActivityNotes, DrainMeter, stop_at};
 
-use super::place::WaitingPlace;
-use super::replace::{replace_after_failure, replace_message};
 use super::successors::MessageSuccessors;
 use crate::current::CurrentSubscriptions;
 use crate::invocation::{DeliveryJob, Invocation, WaitingMessage};
 use crate::lanes::DeliveryQueues;
 use crate::notify::DroppedNotices;
 use crate::outages::OutageLookup;
+use crate::replace::{replace_after_failure, replace_message};
+use crate::waiting_place::WaitingPlace;
 
 const RECORDING: &str = "replace a message by its successors and records";
 

@@ -13,7 +13,7 @@ use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::resolved_message::render_resolved;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
-use super::place::{WaitingPlace, due_again, retry_message};
+use crate::waiting_place::{WaitingPlace, due_again, retry_message};
 
 /// The successors of one message.
 #[derive(Debug, Default)]

@@ -16,13 +16,13 @@ use posthaste_testkit::{CallFault, FaultPlan, PortOperation};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::circuit::CircuitBreaker;
 use crate::invocation::{DeliveryJob, EntryRef, MessageHandle};
 use crate::limits::{DeliverSettings, RecordsSettings};
 use crate::notify::DroppedNotices;
 use crate::outages::OutageLookup;
 use crate::payloads::PayloadReader;
 use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription};
+use crate::waiting_place::WaitingPlace;
 
 fn settler(world: &World) -> MessageSettler<TestPorts> {
     let state = Arc::clone(&world.state);
@@ -46,10 +46,21 @@ fn settler(world: &World) -> MessageSettler<TestPorts> {
             drain,
             current: world.current(),
             activity,
-            outages: OutageLookup::new(&Arc::new(world.circuit())),
+            outages: OutageLookup {
+                links: world.links(),
+                clock: world.clock.clone(),
+            },
             notices,
         },
         records,
+        waiting: WaitingObjects {
+            queues: world.queues(),
+            state: Arc::clone(&world.state),
+            clock: world.clock.clone(),
+            entropy: world.entropy.clone(),
+            wake: world.wake(),
+        },
+        links: world.links(),
         disabler: SubscriptionDisabler {
             ports: world.notice_ports(),
             wake: world.wake(),
@@ -176,18 +187,15 @@ async fn failed_attempt_is_noted_as_a_try() {
     let world = World::new();
     let settings = HealthSettings::default();
     let links = LinkHealth::new(world.store("links"), world.clock.clone(), settings);
-    let circuit = Arc::new(CircuitBreaker {
-        links: links.counting_arrivals(),
-        ..world.circuit()
-    });
+    let links = links.counting_arrivals();
     let settler = MessageSettler {
-        circuit: Arc::clone(&circuit),
+        links: links.clone(),
         ..settler(&world)
     };
     let invocation = invocation(&world, 1, json!({})).await;
     let attempts = vec![attempted(&invocation, &[retry(START)])];
     settle(&settler, &invocation, attempts).await;
-    let book = circuit.links.arrivals().current_book().await.unwrap();
+    let book = links.arrivals().current_book().await.unwrap();
     let delivery = &invocation.jobs[0].delivery;
     let key = book_key(&delivery.topic, &delivery.subscription);
     assert!(book.subscription(&key).is_some());
@@ -327,11 +335,8 @@ async fn long_and_held_waits_are_settled_when_the_invocation_ends() {
         .iter()
         .map(|(place, _)| *place)
         .collect();
-    places.sort_by_key(|place| *place == place::WaitingPlace::Parked);
-    assert_eq!(
-        places,
-        [place::WaitingPlace::Held, place::WaitingPlace::Parked]
-    );
+    places.sort_by_key(|place| *place == WaitingPlace::Parked);
+    assert_eq!(places, [WaitingPlace::Held, WaitingPlace::Parked]);
 }
 
 #[tokio::test]

@@ -15,11 +15,11 @@ use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, Ports, 
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{WakeSignaller, stop_at};
 
-use super::place::WaitingPlace;
-use super::replace::replace_message;
 use crate::invocation::{Invocation, WaitingMessage};
 use crate::lanes::DeliveryQueues;
 use crate::limits::SETTLED_AT_ONCE_MAX;
+use crate::replace::replace_message;
+use crate::waiting_place::WaitingPlace;
 
 /// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than
 /// the batch did.
@@ -66,10 +66,10 @@ impl<P: Ports> WaitingObjects<P> {
 
     async fn store_all(&self, invocation: &Invocation, waiting: Vec<WaitingMessage>) {
         let is_written = self.write_all(invocation, &waiting).await;
-        let messages = waiting.into_iter().zip(is_written);
-        let end = |(message, is_written)| self.end_message(invocation, message, is_written);
-        stream::iter(messages)
-            .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
+        stream::iter(waiting.into_iter().zip(is_written))
+            .for_each_concurrent(SETTLED_AT_ONCE_MAX, |(message, is_written)| {
+                self.end_message(invocation, message, is_written)
+            })
             .await;
     }
 

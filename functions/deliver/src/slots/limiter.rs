@@ -283,12 +283,10 @@ impl SubscriptionSlots {
         let unused = state.slots.saturating_sub(kept);
         state.forget_free(&self.free, unused);
         let stored = known.stored_state();
-        let next = stored
-            .and_then(|stored| stored.give_back(&self.holder, kept, now))
-            .or_else(|| {
-                let rewritten = || SlotState::rewrite_unchanged(stored, now);
-                state.is_unanswered.then(rewritten)
-            });
+        let mut next = stored.and_then(|stored| stored.give_back(&self.holder, kept, now));
+        if next.is_none() && state.is_unanswered {
+            next = Some(SlotState::rewrite_unchanged(stored, now));
+        }
         state.is_behind = false;
         next.map(|next| (next, state.begin_write()))
     }

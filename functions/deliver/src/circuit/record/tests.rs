@@ -1,13 +1,15 @@
 //! What is counted here, and what is reported to the other workers.
 
-use posthaste_core::circuit::{CircuitDecision, HealthSettings};
-use posthaste_core::model::SendFailure;
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::circuit::{CircuitDecision, HealthSettings, TargetPhase};
 use posthaste_ports::ErrorKind;
 use posthaste_services::LinkHealth;
 use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded};
 use serde_json::json;
 
 use super::*;
+use crate::circuit::CircuitBreaker;
+use crate::invocation::Invocation;
 use crate::testing::{
     START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
 };
@@ -37,7 +39,9 @@ async fn record(
     is_problem: bool,
 ) {
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-    let mut route = circuit.choose_route(&plan).await.expect("a route");
+    let mut route = CircuitPass::for_request(circuit, invocation, &plan)
+        .await
+        .expect("a route");
     for outcome in outcomes {
         let request = CompletedRequest {
             began: circuit.clock.now(),
@@ -47,9 +51,7 @@ async fn record(
             is_split: false,
             events: [None; REFUSED_EVENTS_MIN],
         };
-        circuit
-            .record_outcome(invocation, &mut route, request)
-            .await;
+        route.record_outcome(request).await;
     }
 }
 
@@ -167,7 +169,9 @@ async fn refuse(
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
     for number in 0..count {
         let key = number.to_string();
-        let mut route = circuit.choose_route(&plan).await.expect("a route");
+        let mut route = CircuitPass::for_request(circuit, invocation, &plan)
+            .await
+            .expect("a route");
         let request = CompletedRequest {
             began: circuit.clock.now(),
             outcome: answered(status, None),
@@ -176,9 +180,7 @@ async fn refuse(
             is_split: false,
             events: [Some(&*key), None, None],
         };
-        circuit
-            .record_outcome(invocation, &mut route, request)
-            .await;
+        route.record_outcome(request).await;
     }
 }
 
@@ -211,10 +213,7 @@ async fn refusals_that_disable_or_are_off_are_not_reported() {
     };
     let store = Recorded::new(world.memory.clone(), "links", &world.calls);
     let never = Faulty::new(store, "links", &FaultPlan::none());
-    let circuit = CircuitBreaker {
-        links: LinkHealth::new(never, world.clock.clone(), settings),
-        ..world.circuit()
-    };
+    let circuit = world.circuit_over(LinkHealth::new(never, world.clock.clone(), settings));
     refuse(&circuit, &invocation, 401, 20).await;
     assert_eq!(circuit.links.condition(&own()), None);
 }
@@ -296,10 +295,7 @@ async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
     );
     let settings = world.circuit().links.settings().clone();
     let links = LinkHealth::new(broken, world.clock.clone(), settings);
-    let circuit = CircuitBreaker {
-        links,
-        ..world.circuit()
-    };
+    let circuit = world.circuit_over(links);
     record(
         &circuit,
         &world.invocation(Vec::new()),

@@ -86,7 +86,7 @@ pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// The message for a delivery that is tried again after this delay.
-pub(super) fn retry_message(delivery: &Delivery, lane: DeliveryLane, delay: Duration) -> Successor {
+pub(crate) fn retry_message(delivery: &Delivery, lane: DeliveryLane, delay: Duration) -> Successor {
     let body = render_delivery(delivery);
     let group = Some(delivery.message_group_id());
     Successor {
