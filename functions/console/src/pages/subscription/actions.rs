@@ -5,7 +5,7 @@ use posthaste_core::api::{SecretText, SubscriptionSettings};
 use posthaste_core::attempt::handshake::status_after_action;
 use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 
-use super::named::SubscriptionInUrl;
+use super::in_url::SubscriptionInUrl;
 use super::waiting;
 use crate::parts::button_form;
 use crate::visit::PageVisit;
