@@ -1,4 +1,4 @@
-//! Access to the pages: sign-in, sessions, the check of forms, and the headers of every answer.
+//! Access to the pages: sign-in, sessions, the check of forms, and the headers of every response.
 
 mod form;
 mod guard;

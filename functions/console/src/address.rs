@@ -97,8 +97,8 @@ pub(crate) fn with_query(page: &str, parameters: &[(&str, &str)]) -> String {
     format!("{page}?{query}")
 }
 
-/// The name in a path. What is called like the form has its name in another case, in which it is
-/// found too.
+/// The name as a part of a path. A resource that is called like the form has its name in another
+/// case, in which it is found too.
 fn avoid_form_path(name: &str) -> &str {
     if name == NEW { "New" } else { name }
 }

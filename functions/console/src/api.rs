@@ -1,5 +1,5 @@
 //! The management API, called in the same process: the pages ask what any client could ask, and get
-//! the same answers.
+//! the same responses.
 
 use std::fmt::Write;
 
@@ -61,14 +61,14 @@ impl RequestTarget {
 /// A condition of a write: a header and its value.
 type WriteCondition<'a> = Option<(HeaderName, &'a str)>;
 
-/// An answer of success.
+/// A response of success.
 #[derive(Debug)]
 pub(crate) struct ApiResponse<T> {
     pub(crate) etag: Option<String>,
     pub(crate) body: T,
 }
 
-/// An answer that is a problem.
+/// A response that is a problem.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct ApiRefusal {
     #[serde(default)]
@@ -195,7 +195,7 @@ impl ManageApi {
         .await
     }
 
-    /// Ends a resource, and answers what it is after that.
+    /// Ends a resource, and returns its state after that.
     pub(crate) async fn end_resource<T: DeserializeOwned>(
         &self,
         target: RequestTarget,
@@ -206,7 +206,7 @@ impl ManageApi {
             .body)
     }
 
-    /// Deletes a resource, which answers nothing.
+    /// Deletes a resource. The response has no body.
     pub(crate) async fn delete(&self, target: RequestTarget) -> Result<(), ApiRefusal> {
         self.call(Method::DELETE, target, None, Bytes::new())
             .await

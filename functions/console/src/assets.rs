@@ -1,5 +1,5 @@
 //! Styles, script and icon, which are part of the program. The name of each has a digest of its
-//! content, so that a browser can keep it for ever and still never shows an old one.
+//! content, so that a browser can keep the file forever and still never shows an old one.
 
 use std::sync::OnceLock;
 
@@ -88,7 +88,7 @@ impl StaticAsset {
     }
 }
 
-/// Answers a file.
+/// Returns a file.
 pub(crate) async fn serve_file(Path(file): Path<String>) -> Response {
     let found = [&STYLES, &SCRIPT, &ICON]
         .into_iter()

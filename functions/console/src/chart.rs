@@ -24,6 +24,12 @@ pub(crate) struct ChartSeries {
     pub(crate) values: Vec<Option<f64>>,
 }
 
+impl ChartSeries {
+    fn known_values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.iter().copied().flatten()
+    }
+}
+
 /// A height that has a meaning, such as a threshold. It is drawn where values come near it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChartMark {
@@ -84,8 +90,8 @@ impl Chart {
                     (axis::value_lines(self.unit, top))
                     (axis::time_labels(window))
                     // Thresholds are often close to each other, so their names stand at the two ends.
-                    @for (mark, end) in self.marks.iter().zip([(LEFT, "start"), (RIGHT, "end")]) {
-                        @if mark.value > 0.0 && mark.value <= top { (self.render_mark(*mark, top, end)) }
+                    @for (mark, (x, anchor)) in self.marks.iter().zip([(LEFT, "start"), (RIGHT, "end")]) {
+                        @if mark.value > 0.0 && mark.value <= top { (self.render_mark(*mark, top, x, anchor)) }
                     }
                     @for (series, classes) in self.series.iter().zip(CLASSES) {
                         (self.render_series(series, top, classes))
@@ -96,9 +102,7 @@ impl Chart {
     }
 
     fn known_values(&self) -> impl Iterator<Item = f64> + '_ {
-        self.series
-            .iter()
-            .flat_map(|series| series.values.iter().copied().flatten())
+        self.series.iter().flat_map(ChartSeries::known_values)
     }
 
     fn render_series(&self, series: &ChartSeries, top: f64, [line, bar, dot]: [&str; 3]) -> Markup {
@@ -115,7 +119,7 @@ impl Chart {
         html! { @for (class, path) in paths { @if !path.is_empty() { path class=(class) d=(path) {} } } }
     }
 
-    fn render_mark(&self, mark: ChartMark, top: f64, (x, anchor): (f64, &str)) -> Markup {
+    fn render_mark(&self, mark: ChartMark, top: f64, x: f64, anchor: &str) -> Markup {
         let y = PreEscaped(path::one_decimal(path::y_position(mark.value, top)));
         html! {
             path.mark d={ "M" (LEFT) " " (y) "H" (RIGHT) } {}
@@ -125,29 +129,33 @@ impl Chart {
 
     /// The chart in words, for those who do not see it.
     fn description(&self, window: &ChartWindow) -> String {
-        let of = |series: &ChartSeries| {
-            let known = || series.values.iter().copied().flatten();
-            let name = if self.series.len() > 1 {
-                format!("{}: ", series.name)
-            } else {
-                String::new()
-            };
-            let Some(last) = known().last() else {
-                return format!("{name}nothing is known");
-            };
-            let lowest = known().fold(f64::MAX, f64::min);
-            let highest = known().fold(f64::MIN, f64::max);
-            let [last, lowest, highest] =
-                [last, lowest, highest].map(|value| self.unit.format_value(value));
-            format!("{name}last {last}, least {lowest}, most {highest}")
-        };
-        let series: Vec<_> = self.series.iter().map(of).collect();
+        let series: Vec<_> = self
+            .series
+            .iter()
+            .map(|series| self.series_in_words(series))
+            .collect();
         format!(
             "{}, {}. {}.",
             self.title,
             window.in_words(),
             series.join("; ")
         )
+    }
+
+    fn series_in_words(&self, series: &ChartSeries) -> String {
+        let name = if self.series.len() > 1 {
+            format!("{}: ", series.name)
+        } else {
+            String::new()
+        };
+        let Some(last) = series.known_values().last() else {
+            return format!("{name}nothing is known");
+        };
+        let lowest = series.known_values().fold(f64::MAX, f64::min);
+        let highest = series.known_values().fold(f64::MIN, f64::max);
+        let [last, lowest, highest] =
+            [last, lowest, highest].map(|value| self.unit.format_value(value));
+        format!("{name}last {last}, least {lowest}, most {highest}")
     }
 }
 

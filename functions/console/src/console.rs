@@ -18,24 +18,24 @@ use crate::history::InstallationHistory;
 /// The path of the console.
 pub const PATH: &str = "/console";
 
-/// Time between two refreshes of a live page where nothing else is said.
+/// Time between two refreshes of a live page unless the program sets another.
 const REFRESH: Duration = Duration::from_secs(5);
 
 /// The state that the pages share.
 #[derive(Debug, Clone)]
 pub struct ConsoleState {
     pub(crate) api: ManageApi,
-    /// The recent past, where somebody keeps it.
+    /// The recent past, if this installation keeps one.
     pub(crate) history: Option<Arc<dyn InstallationHistory>>,
-    /// The page that shows the metrics where nobody does.
+    /// The page that shows the metrics where no history is kept.
     pub(crate) dashboard_url: Option<Url>,
-    /// The headers of deliveries that say who sends, of topics that do not have their own.
+    /// The headers of deliveries that name the sender, for topics that have none of their own.
     pub(crate) sender_headers: SenderHeaders,
     /// Time between two refreshes of a live page.
     pub(crate) refresh: Duration,
 }
 
-/// The pages, as handlers receive them: their API knows who asks.
+/// The state as a handler receives it: its API knows the visitor.
 pub(crate) struct PageContext(ConsoleState);
 
 impl Deref for PageContext {
@@ -63,8 +63,8 @@ impl FromRequestParts<Arc<ConsoleState>> for PageContext {
 }
 
 impl ConsoleState {
-    /// A console over the management API, as a router that asks for no key: the console asks its
-    /// visitors.
+    /// A console over the management API, which comes as a router without keys: the console itself
+    /// checks its visitors.
     pub fn new(api: Router) -> Self {
         Self {
             api: ManageApi::new(api),
@@ -93,7 +93,7 @@ impl ConsoleState {
         }
     }
 
-    /// The same where deliveries have these headers that say who sends.
+    /// The same, where deliveries have these headers, which name the sender.
     #[must_use]
     pub fn with_sender_headers(self, headers: SenderHeaders) -> Self {
         Self {

@@ -16,7 +16,7 @@ use crate::session::{ConsoleSession, SessionKey};
 const SIGNED_IN: &str = "posthaste-console";
 
 /// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one
-/// with a link from elsewhere, and the page that is answered then must not replace it.
+/// with a link from elsewhere, and the page that is returned then must not replace it.
 const VISITING: &str = "posthaste-visit";
 
 /// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser
@@ -78,8 +78,8 @@ fn build_header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> Head
 const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"];
 
 /// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may
-/// replace the name of the host by that address: its own headers tell, and the origin of the page
-/// that sent a form.
+/// replace the name of the host by that address: its own headers show that, and so does the origin
+/// of the page that sent a form.
 pub(crate) fn is_plain_loopback(headers: &HeaderMap) -> bool {
     let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());

@@ -4,28 +4,52 @@ use maud::{Markup, html};
 
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
+use crate::display::foreign_text;
 use crate::page::problem_box;
-use crate::shown::foreign_text;
 
 /// Most rows of one page of a list.
 pub(crate) const ROWS_MAX: usize = 50;
 
 /// An example of a time in a form.
-pub(crate) const TIME_EXAMPLE: &str = "2026-11-21T10:00:00Z";
+const TIME_EXAMPLE: &str = "2026-11-21T10:00:00Z";
 
 /// A field of a form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FormField<'a> {
     /// The name of the field, which is that of the API's parameter.
-    pub(crate) name: &'a str,
-    pub(crate) label: &'a str,
-    pub(crate) value: Option<&'a str>,
-    pub(crate) example: &'a str,
-    /// The answer to the form, if it was refused.
-    pub(crate) refusal: Option<&'a ApiRefusal>,
+    name: &'a str,
+    label: &'a str,
+    value: Option<&'a str>,
+    example: &'a str,
+    /// The response to the form, if it was refused.
+    refusal: Option<&'a ApiRefusal>,
 }
 
-impl FormField<'_> {
+impl<'a> FormField<'a> {
+    pub(crate) const fn new(
+        name: &'a str,
+        label: &'a str,
+        value: Option<&'a str>,
+        refusal: Option<&'a ApiRefusal>,
+    ) -> Self {
+        Self {
+            name,
+            label,
+            value,
+            example: "",
+            refusal,
+        }
+    }
+
+    pub(crate) const fn with_example(self, example: &'a str) -> Self {
+        Self { example, ..self }
+    }
+
+    /// A field for a time.
+    pub(crate) fn time_input(self) -> Markup {
+        self.with_example(TIME_EXAMPLE).text_input()
+    }
+
     /// A field for a text.
     pub(crate) fn text_input(self) -> Markup {
         self.render_input(None)
@@ -134,8 +158,8 @@ pub(crate) fn pager(first: Option<PageAddress>, next: Option<PageAddress>) -> Ma
     }
 }
 
-/// The same of a list without filters. `cursor` is where its page begins, and `next` where the next
-/// one does.
+/// The same for a list without filters, whose page begins at `cursor` and whose next page begins at
+/// `next`.
 pub(crate) fn list_pager(list: &PageAddress, cursor: Option<&str>, next: Option<&str>) -> Markup {
     pager(
         cursor.map(|_| list.clone()),

@@ -8,9 +8,9 @@ use posthaste_core::api::WaitingCount;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{PressureLevel, Resource};
 
-mod answers;
+mod response_times;
 
-pub use answers::{ANSWER_BUCKETS, ResponseTimes};
+pub use response_times::{ANSWER_BUCKETS, ResponseTimes};
 
 /// Length of a step.
 pub const STEP: Duration = Duration::from_secs(10);
@@ -25,13 +25,13 @@ pub trait InstallationHistory: fmt::Debug + Send + Sync {
 /// One step. It has a fixed size, so that a day of them has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryStep {
-    /// The number of what happened. `None` where it is not known.
+    /// The counts of the step; `None` where they are not known.
     pub counts: Option<StepCounts>,
-    /// The state at the step's end. `None` where nobody looked.
+    /// The state at the step's end; `None` where it was not read.
     pub gauges: Option<StepGauges>,
 }
 
-/// The number of what happened. A number that has no room stays at its greatest.
+/// The counts of a step. A count that has no room stays at its greatest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepCounts {
     /// Events that an endpoint accepted.
@@ -40,11 +40,11 @@ pub struct StepCounts {
     pub failed: u32,
     /// Dead letters that were written.
     pub dead_lettered: u32,
-    /// How long requests to endpoints took.
+    /// The durations of requests to endpoints.
     pub answers: ResponseTimes,
 }
 
-/// The state at one time. What could not be read is `None`.
+/// The state at one time. A part that could not be read is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepGauges {
     /// Events that wait.
@@ -69,7 +69,7 @@ pub struct WaitingGauge {
 }
 
 impl WaitingGauge {
-    /// The figure of everything that shows what waits.
+    /// The same numbers as everything else that shows waiting events.
     pub fn from_count(count: &WaitingCount) -> Self {
         Self {
             due: saturated_count(count.due.saturating_add(count.under_way)),

@@ -3,13 +3,13 @@
 mod access;
 mod address;
 mod api;
-mod asked;
 mod assets;
 mod chart;
 mod console;
 mod cookie;
-mod doubt;
+mod display;
 mod editing;
+mod extract;
 mod filters;
 pub mod history;
 mod json_text;
@@ -20,10 +20,10 @@ mod recent;
 mod router;
 mod session;
 mod session_key;
-mod shown;
 mod table;
 #[cfg(test)]
 mod tests;
+mod uncertain;
 mod visit;
 
 pub use crate::access::VisitorAccess;

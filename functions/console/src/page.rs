@@ -10,14 +10,14 @@ use maud::{DOCTYPE, Markup, html};
 use crate::api::ApiRefusal;
 use crate::assets;
 use crate::console::PATH;
-use crate::shown::{foreign_text, visible_text};
+use crate::display::{foreign_text, visible_text};
 
 mod foot;
 
 /// The field of a form with the token of its session.
 pub(crate) const FORM_TOKEN: &str = "form";
 
-/// An answer of a handler.
+/// The result of a handler.
 pub(crate) type PageResult = Result<ConsolePage, ConsolePage>;
 
 /// A page without its frame, which the guard adds.
@@ -195,7 +195,7 @@ impl IntoResponse for ConsolePage {
 }
 
 impl From<ApiRefusal> for ConsolePage {
-    /// The page of a problem that the API answered.
+    /// The page of a problem that the API returned.
     fn from(refusal: ApiRefusal) -> Self {
         let title = if refusal.title.is_empty() {
             "That did not work"

@@ -8,9 +8,9 @@ use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
 use crate::api::ApiRefusal;
-use crate::doubt::{failure_title, uncertainty_hint};
+use crate::display::{BODY_CHARS_MAX, foreign_cut, number, visible_cut, visible_text};
 use crate::page::{ConsolePage, form_token, problem_box};
-use crate::shown::{BODY_CHARS_MAX, number, visible_cut, visible_text};
+use crate::uncertain::{failure_title, uncertainty_hint};
 use crate::visit::PageVisit;
 
 /// The time after an action for which a page has its notice.
@@ -37,10 +37,9 @@ impl DoneNoticeQuery {
             .as_deref()
             .filter(|_| self.is_recent(now))
             .unwrap_or_default();
-        let is_done = |word: &str| done.split(',').any(|it| it == word);
         let texts: Vec<_> = known
             .iter()
-            .filter(|(word, _)| is_done(word))
+            .filter(|(word, _)| done.split(',').any(|it| it == *word))
             .map(|(_, text)| *text)
             .collect();
         html! { @if !texts.is_empty() { p.done role="status" { (texts.join(" ")) } } }
@@ -78,6 +77,11 @@ pub(crate) fn fact(name: &str, value: &Markup) -> Markup {
     html! { dt { (name) } dd { (value) } }
 }
 
+/// A row with the beginning of a text from outside, if there is one.
+pub(crate) fn foreign_fact(name: &str, value: Option<&str>, chars_max: usize) -> Markup {
+    html! { @if let Some(value) = value { (fact(name, &foreign_cut(value, chars_max))) } }
+}
+
 /// A length of time as it was written.
 pub(crate) fn duration_text(length: IsoDuration) -> String {
     String::from(length)
@@ -103,7 +107,7 @@ pub(crate) fn copy_block(label: &str, text: &str) -> Markup {
     html! { pre tabindex="0" role="region" aria-label=(label) { (visible_text(text)) } }
 }
 
-/// The page of an action that the API did not answer well, with the way back.
+/// The page of an action that the API refused, with the way back.
 pub(crate) fn refused_page(refusal: &ApiRefusal, back: &str) -> ConsolePage {
     let certain = if refusal.title.is_empty() {
         "That did not work"

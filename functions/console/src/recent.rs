@@ -16,7 +16,7 @@ const POINTS: u32 = 180;
 /// Time over which current rates are averaged.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A time that is drawn.
+/// A time that a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChartWindow {
     hours: u32,
@@ -35,7 +35,7 @@ impl ChartWindow {
         Self { hours, from, point }
     }
 
-    /// Its beginning and its end.
+    /// The beginning and the end of the window.
     pub(crate) fn time_range(&self) -> Range<Timestamp> {
         self.from..self.from + self.point * POINTS
     }
@@ -171,16 +171,19 @@ impl CountSum {
 
 /// The greater of each gauge.
 fn greatest_gauges(one: StepGauges, other: StepGauges) -> StepGauges {
-    let waiting = |one: WaitingGauge, other: WaitingGauge| WaitingGauge {
+    StepGauges {
+        waiting: merge_options(one.waiting, other.waiting, greatest_waiting),
+        down: one.down.max(other.down),
+        pressure: merge_options(one.pressure, other.pressure, greatest_pressure),
+    }
+}
+
+fn greatest_waiting(one: WaitingGauge, other: WaitingGauge) -> WaitingGauge {
+    WaitingGauge {
         due: one.due.max(other.due),
         later: one.later.max(other.later),
         held: one.held.max(other.held),
         is_partial: one.is_partial || other.is_partial,
-    };
-    StepGauges {
-        waiting: merge_options(one.waiting, other.waiting, waiting),
-        down: one.down.max(other.down),
-        pressure: merge_options(one.pressure, other.pressure, greatest_pressure),
     }
 }
 

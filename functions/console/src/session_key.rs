@@ -15,7 +15,7 @@ use posthaste_services::{ObjectEdit, UpdateError, update_object};
 use crate::session::SessionKey;
 
 /// The least time between two reads because of a cookie that the known key did not sign. Cookies
-/// that nobody signed must not cost a read each.
+/// without a valid signature must not cost a read each.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Error of a key that can neither be read nor be made.
@@ -89,17 +89,10 @@ impl CachedSessionKey {
         ports: &KeyPorts<'_, S, C, E>,
     ) -> Result<SessionKey, SessionKeyError> {
         let read_at = ports.clock.monotonic();
-        let edit = |found: Option<StoredObject>| {
-            if let Some(key) = found.and_then(|object| usable_key(&object, ports.admin_key)) {
-                return Ok(ObjectEdit::Keep(key));
-            }
-            let key = SessionKey::random(ports.entropy);
-            Ok(ObjectEdit::Write(
-                to_stored(&key, ports.admin_key).render(),
-                key,
-            ))
-        };
-        let (key, is_new) = match Box::pin(update_object(ports.state, CONSOLE_KEY, edit)).await {
+        let update = update_object(ports.state, CONSOLE_KEY, |found| {
+            Ok(keep_or_make(found, ports))
+        });
+        let (key, is_new) = match Box::pin(update).await {
             Ok(updated) => (updated.answer, updated.etag.is_some()),
             Err(UpdateError::Read(error)) if error.kind == ErrorKind::Damaged => {
                 (replace_damaged_key(ports).await?, true)
@@ -115,6 +108,18 @@ impl CachedSessionKey {
         });
         Ok(key)
     }
+}
+
+/// The edit of the key's object: one that can be used stays, and otherwise a new one is written.
+fn keep_or_make<S, C, E: Entropy>(
+    found: Option<StoredObject>,
+    ports: &KeyPorts<'_, S, C, E>,
+) -> ObjectEdit<SessionKey> {
+    if let Some(key) = found.and_then(|object| usable_key(&object, ports.admin_key)) {
+        return ObjectEdit::Keep(key);
+    }
+    let key = SessionKey::random(ports.entropy);
+    ObjectEdit::Write(to_stored(&key, ports.admin_key).render(), key)
 }
 
 /// Replaces a key whose object is damaged, and is lost with it.

@@ -70,7 +70,7 @@ pub(crate) struct ShownPage {
 }
 
 impl World {
-    /// An empty installation, with nobody signed in.
+    /// An empty installation, without a signed-in visitor.
     pub(crate) fn new() -> Self {
         Self::at("localhost:8080")
     }
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// The same with another console, and with nobody signed in.
+    /// The same with another console, and without a signed-in visitor.
     pub(crate) fn changed(self, change: impl FnOnce(ConsoleState, &Self) -> ConsoleState) -> Self {
         let console = change(
             ConsoleState {
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// The same with an API that answers 503 to requests of this method.
+    /// The same with an API that responds with 503 to requests of this method.
     pub(crate) fn failing(self, method: Method) -> Self {
         let routes = self.api_routes.clone();
         let answer = move |request: Request<Body>| {
@@ -212,7 +212,7 @@ impl World {
         let page = self.get("/console/sign-in").await;
         let fields = [("key", key)];
         let sent = self.send_form(&page, "/console/sign-in", &fields);
-        // The answer to a wrong key waits.
+        // The response to a wrong key waits.
         let pauses = async {
             while self.clock.advance_to_next().is_some() {
                 tokio::task::yield_now().await;

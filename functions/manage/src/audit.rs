@@ -113,6 +113,6 @@ impl<P: Ports> Manage<P> {
         (door, peer): (AuditDoor, Option<PeerAddress>),
         keys: u64,
     ) {
-        note_refused_keys(&self.state, self.clock.now(), (door, peer), keys).await;
+        note_refused_keys(&self.state, self.clock.now(), door, peer, keys).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What `posthaste doctor` looks at in the account: whether the queues are as the template makes
+//! The checks of `posthaste doctor` in the account: whether the queues are as the template makes
 //! them. manage has the right to read attributes of queues, and none to see the other functions.
 
 use std::sync::Arc;
@@ -61,7 +61,8 @@ impl AwsExaminer {
     /// The account in which these queues are. Endpoints are looked at by `webhooks`.
     pub(crate) fn new(
         queues: SqsSetup,
-        (deliveries_url, slow_url): (&str, Option<&str>),
+        deliveries_url: &str,
+        slow_url: Option<&str>,
         webhooks: LazyWebhooks<SystemClock>,
     ) -> Self {
         Self {
@@ -75,52 +76,57 @@ impl AwsExaminer {
     /// The queues of the installation. Where the delivery queue has a name of another form, only
     /// the queues whose URLs are known.
     fn made_queues(&self) -> Vec<MadeQueue> {
-        let prefix = self.deliveries_url.strip_suffix(DELIVERIES_END);
-        let sibling = |name: QueueName| Some(format!("{}-{name}", prefix?));
-        let redrive_url = sibling(QueueName::Redrive);
-        let redrive = redrive_url
-            .as_deref()
-            .map(|url| queue_name_of(url).to_owned());
-        let queue = |url: Option<String>, visibility, redrive: &Option<String>| {
-            Some(MadeQueue {
-                url: url?,
-                visibility,
-                redrive: redrive.clone(),
-            })
-        };
+        let redrive_url = self.sibling_url(QueueName::Redrive);
+        let redrive = redrive_url.as_deref().map(queue_name_of);
         let queues = [
-            queue(
-                Some(self.deliveries_url.clone()),
-                DELIVERIES_VISIBILITY,
-                &redrive,
-            ),
-            queue(self.slow_url.clone(), DELIVERIES_VISIBILITY, &redrive),
-            queue(
-                sibling(QueueName::DeadLetters),
+            (Some(self.deliveries_url.clone()), DELIVERIES_VISIBILITY),
+            (self.slow_url.clone(), DELIVERIES_VISIBILITY),
+            (
+                self.sibling_url(QueueName::DeadLetters),
                 DEAD_LETTERS_VISIBILITY,
-                &redrive,
             ),
-            queue(sibling(QueueName::Records), RECORDS_VISIBILITY, &redrive),
-            queue(redrive_url, REDRIVE_VISIBILITY, &None),
+            (self.sibling_url(QueueName::Records), RECORDS_VISIBILITY),
         ];
-        queues.into_iter().flatten().collect()
+        let mut made: Vec<_> = queues
+            .into_iter()
+            .filter_map(|(url, visibility)| {
+                Some(MadeQueue {
+                    url: url?,
+                    visibility,
+                    redrive: redrive.map(str::to_owned),
+                })
+            })
+            .collect();
+        made.extend(redrive_url.map(|url| MadeQueue {
+            url,
+            visibility: REDRIVE_VISIBILITY,
+            redrive: None,
+        }));
+        made
+    }
+
+    fn sibling_url(&self, name: QueueName) -> Option<String> {
+        let prefix = self.deliveries_url.strip_suffix(DELIVERIES_END)?;
+        Some(format!("{prefix}-{name}"))
     }
 }
 
 impl InstallationExaminer for AwsExaminer {
     fn checks(&self) -> Vec<PendingCheck> {
-        let check = |made: MadeQueue| {
-            let queues = self.queues.clone();
-            PendingCheck {
-                name: "queue",
-                of: queue_name_of(&made.url).to_owned(),
-                look: Box::pin(async move {
-                    let found = queues.read_attributes(&made.url).await;
-                    queue_check(&made, found)
-                }),
-            }
-        };
-        self.made_queues().into_iter().map(check).collect()
+        self.made_queues()
+            .into_iter()
+            .map(|made| {
+                let queues = self.queues.clone();
+                PendingCheck {
+                    name: "queue",
+                    of: queue_name_of(&made.url).to_owned(),
+                    look: Box::pin(async move {
+                        let found = queues.read_attributes(&made.url).await;
+                        queue_check(&made, found)
+                    }),
+                }
+            })
+            .collect()
     }
 
     /// No process lives long enough to remember more than its release.
@@ -235,7 +241,7 @@ mod tests {
         };
         let clients = AwsClients::new(&AwsSettings::from_env(variable).unwrap());
         let webhooks = LazyWebhooks::new(ClientSettings::default(), SystemClock);
-        AwsExaminer::new(clients.queue_setup(), (deliveries, slow), webhooks)
+        AwsExaminer::new(clients.queue_setup(), deliveries, slow, webhooks)
     }
 
     fn made() -> MadeQueue {

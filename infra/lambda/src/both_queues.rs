@@ -18,28 +18,42 @@ impl<P: Ports> BatchHandler for OneQueue<P> {
     }
 }
 
+/// A handler of one queue's batches.
+#[derive(Debug)]
+pub struct QueueHandler<H> {
+    queue: String,
+    handler: H,
+}
+
+impl<H> QueueHandler<H> {
+    pub fn new(queue_url: &str, handler: H) -> Self {
+        Self {
+            queue: queue_name_of(queue_url).to_owned(),
+            handler,
+        }
+    }
+}
+
 /// A handler for each of the two queues.
 #[derive(Debug)]
 pub struct BothQueues<H> {
-    dead_letters: (String, H),
-    redrive: (String, H),
+    dead_letters: QueueHandler<H>,
+    redrive: QueueHandler<H>,
 }
 
 impl<H> BothQueues<H> {
-    /// A handler each, beside its queue's URL.
-    pub fn new(dead_letters: (&str, H), redrive: (&str, H)) -> Self {
-        let named = |(url, handler): (&str, H)| (queue_name_of(url).to_owned(), handler);
+    pub const fn new(dead_letters: QueueHandler<H>, redrive: QueueHandler<H>) -> Self {
         Self {
-            dead_letters: named(dead_letters),
-            redrive: named(redrive),
+            dead_letters,
+            redrive,
         }
     }
 
     fn handler_for(&self, queue: &str) -> Option<&H> {
         [&self.dead_letters, &self.redrive]
             .into_iter()
-            .find(|(name, _)| name == queue)
-            .map(|(_, h)| h)
+            .find(|it| it.queue == queue)
+            .map(|it| &it.handler)
     }
 }
 
@@ -103,11 +117,11 @@ mod tests {
 
     async fn check(queue: &str, expected: [&str; 2]) {
         let both = BothQueues::new(
-            (
+            QueueHandler::new(
                 "https://sqs.eu-central-1.amazonaws.com/123456789012/shop-deadletters",
                 Fails(" as dead letter"),
             ),
-            (
+            QueueHandler::new(
                 "http://127.0.0.1:4566/000000000000/shop-redrive",
                 Fails(" as redriven"),
             ),

@@ -1,5 +1,5 @@
-//! monitor with the custom resources of its stack that it answers for: the claim to the state, and
-//! the queue of slow deliveries.
+//! monitor with the custom resources of its stack: the claim to the state, and the queue of slow
+//! deliveries.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::ownership::OwnedFunction;
 /// The type of the queue in the template. All others are the claim.
 const QUEUE: &str = "Custom::Queue";
 
-/// A function that answers for custom resources.
+/// A function with custom resources of its stack.
 #[derive(Debug)]
 pub struct CustomResourceFunction<R, S, Q, C> {
     pub(crate) owned: OwnedFunction<R, S, C>,
@@ -24,7 +24,7 @@ pub struct CustomResourceFunction<R, S, Q, C> {
 }
 
 impl<R, S, Q, C> CustomResourceFunction<R, S, Q, C> {
-    /// `owned`, which answers for its claim, and for what `queues` makes.
+    /// `owned`, which has the claim, and the queues that `queues` makes.
     pub fn new(owned: OwnedFunction<R, S, C>, queues: MadeQueues<Q, C>) -> Self {
         Self { owned, queues }
     }
@@ -57,7 +57,7 @@ where
         }
     }
 
-    /// A queue outlives its stack: what waits in it was acknowledged.
+    /// A queue outlives its stack: the messages in it were acknowledged.
     async fn apply_change(
         &self,
         resource: &CustomResource,
@@ -159,7 +159,7 @@ mod tests {
         assert!(store.get(OWNER).await.unwrap().is_none());
     }
 
-    /// Also where a template of before says no type.
+    /// The claim is meant even if a former template names no type.
     #[tokio::test]
     async fn any_other_resource_is_the_claim() {
         let store = MemoryStore::default();

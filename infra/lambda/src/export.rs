@@ -8,8 +8,8 @@ use posthaste_services::EventTraces;
 #[cfg(feature = "otlp")]
 mod otlp;
 
-/// Begins to export, where a collector is given. A program without the feature says that it does
-/// not.
+/// Starts the export, if a collector is given. A program without the feature logs that it does not
+/// export.
 pub(crate) fn start(settings: Option<&ExportSettings>, clients: &AwsClients) {
     let Some(settings) = settings else {
         return;

@@ -36,17 +36,14 @@ pub async fn run_deliver() -> ExitCode {
     launch_function(async |environment: DeliverEnvironment, clients, state| {
         let slow_url = environment.slow_deliveries_queue_url.as_deref();
         let slow_queue = slow_url.map(|url| queue_name_of(url).to_owned());
-        let handler = |deliver, post| DeliverBatches {
-            deliver,
-            slow_queue,
-            post,
-        };
-        run_batches(
-            "deliver",
-            wiring::deliver_handler(&environment, &clients, state, handler),
-            SystemClock,
-        )
-        .await
+        let handler = wiring::deliver_handler(&environment, &clients, state, |deliver, post| {
+            DeliverBatches {
+                deliver,
+                slow_queue,
+                post,
+            }
+        });
+        run_batches("deliver", handler, SystemClock).await
     })
     .await
 }
@@ -135,8 +132,7 @@ impl BatchHandler for DeliverBatches {
             DeliveryLane::Quick
         };
         let handled = Box::pin(self.deliver.handle_in(lane, batch.messages, deadline));
-        // Nothing runs between invocations: late answers are heard only while this one lasts
-        // anyway.
+        // Nothing runs between invocations: late responses are heard only while this one lasts.
         let heard = async {
             self.deliver.hear_late_answers().await;
             std::future::pending::<Infallible>().await

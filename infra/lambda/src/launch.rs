@@ -31,22 +31,23 @@ const LOGICAL_ID_END: &str = "Function";
 /// An update from a release of [`FORMER_HANDLER`] changes a function's code and its handler one
 /// after the other. In between the function's name tells.
 pub fn handler_name() -> String {
-    let variable = |name| {
-        env::var_os(name)
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    };
-    let handler = variable(HANDLER);
+    let handler = variable_or_empty(HANDLER);
     if handler != FORMER_HANDLER {
         return handler;
     }
-    let name = variable(FUNCTION_NAME);
+    let name = variable_or_empty(FUNCTION_NAME);
     let logical_id = name
         .rsplit('-')
         .nth(1)
         .and_then(|id| id.strip_suffix(LOGICAL_ID_END));
     logical_id.map_or(handler, str::to_lowercase)
+}
+
+fn variable_or_empty(name: &str) -> String {
+    env::var_os(name)
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The end of a program that is asked for a function which it does not have.

@@ -61,7 +61,7 @@ fn number<'de, D: serde::Deserializer<'de>>(text: D) -> Result<u64, D::Error> {
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// Whether a queue may redrive to another.
+/// The policy of a queue about which queues may redrive to it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AllowPolicy {
@@ -148,8 +148,8 @@ impl WrittenConcurrency {
     }
 }
 
-/// The policy with one more source, nothing where it allows the source already. One that an adopted
-/// redrive queue has names the sources of its own day.
+/// The policy with one more source, or nothing if it allows the source already. The policy of an
+/// adopted redrive queue names the sources of its former stack.
 fn policy_with_source(policy: Option<&str>, arn: &str) -> Result<Option<String>, MadeQueueError> {
     let Some(text) = policy else {
         return Ok(None);

@@ -26,7 +26,7 @@ pub struct OwnedFunction<R, S, C> {
     stack: Option<String>,
     bucket: String,
     clock: C,
-    /// The time of the last claim that this process wrote. It is the wall clock's, which goes on
+    /// The time of the last claim that this process wrote. It is the wall clock's, which continues
     /// while Lambda freezes the instance.
     claimed_at: Mutex<Option<Timestamp>>,
 }
@@ -69,10 +69,9 @@ impl<R, S: ObjectStore, C: Clock> OwnedFunction<R, S, C> {
     /// Renews the claim, without a request while the last one holds.
     async fn renew_claim(&self, stack: &str) -> Result<(), ClaimError> {
         let now = self.clock.now();
-        // A claim of the future is of a clock that was set back since.
-        let is_due = |at: Timestamp| now < at || now.since(at) >= STATE_OWNER_RENEWED;
         let claimed_at = *self.claimed_at.lock();
-        if claimed_at.is_none_or(is_due) {
+        // A claim of the future is of a clock that was set back since.
+        if claimed_at.is_none_or(|at| now < at || now.since(at) >= STATE_OWNER_RENEWED) {
             self.claim_state(stack).await
         } else {
             Ok(())
@@ -82,18 +81,18 @@ impl<R, S: ObjectStore, C: Clock> OwnedFunction<R, S, C> {
     /// Gives up the claim. That may fail: a stack whose bucket, key or role is gone must still be
     /// deleted, and a claim that stays ends by itself.
     async fn give_up(&self, stack: &str, deadline: Duration) {
-        let late = || {
-            let error =
-                PortError::new("release the claim before the deadline", ErrorKind::TimedOut);
-            Err(UpdateError::Write(error))
-        };
         let released = timeout_at(
             &self.clock,
             deadline,
             Box::pin(self.ownership.release(stack)),
         )
-        .await;
-        if let Err(error) = released.unwrap_or_else(late) {
+        .await
+        .unwrap_or_else(|| {
+            let error =
+                PortError::new("release the claim before the deadline", ErrorKind::TimedOut);
+            Err(UpdateError::Write(error))
+        });
+        if let Err(error) = released {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "claim to the state not given up, it ends by itself");
         }
@@ -264,7 +263,7 @@ mod tests {
         assert!(world.0.get(OWNER).await.unwrap().is_some());
     }
 
-    /// A stack is deleted whatever its state bucket answers; its claim ends by itself.
+    /// A stack is deleted whatever its state bucket returns; its claim ends by itself.
     #[tokio::test]
     async fn stack_is_deleted_even_if_its_state_bucket_fails() {
         use PortOperation::{Get, Put};
@@ -313,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Runs once a minute, and answers the minutes in which the state bucket was asked. Each of
+    /// Runs once a minute, and returns the minutes in which the state bucket was asked. Each of
     /// them is one read and one write.
     async fn renewals<C: Clock>((store, wall, runs): &World, clock: C, minutes: u64) -> Vec<u64> {
         let calls = RecordedCalls::default();

@@ -7,7 +7,7 @@
 //!
 //! | | what | where |
 //! |---|---|---|
-//! | 5 s | metrics, and the answer's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
+//! | 5 s | metrics, and the response's way to Lambda | `posthaste_aws::lambda::ANSWER_MARGIN` |
 //! | 3 s | messages that are handed back get their rest | [`BACKOFF_TIME`] |
 //! | 1 s | the drain rate of this process is reported | `posthaste_services::drain::DRAIN_POST_TIMEOUT` |
 //! | 25 s | messages are settled | `posthaste_deliver::SETTLING_TIME` |
@@ -102,12 +102,15 @@ where
         let left = deadline
             .saturating_sub(self.clock.monotonic())
             .min(BACKOFF_TIME);
-        let tell = |(receipt, receive_count): (ReceiptHandle, u32)| async move {
-            source.delay_message(&receipt, receive_count).await;
-        };
+        let delays = stream::iter(failed).for_each_concurrent(
+            TOLD_AT_ONCE_MAX,
+            |(receipt, receive_count)| async move {
+                source.delay_message(&receipt, receive_count).await;
+            },
+        );
         tokio::select! {
             biased;
-            () = stream::iter(failed).for_each_concurrent(TOLD_AT_ONCE_MAX, tell) => {}
+            () = delays => {}
             () = self.clock.sleep(left) => {
                 tracing::warn!(
                     queue = source.name, "messages handed back are left to their visibility timeout"

@@ -17,7 +17,7 @@ pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 
 /// Takes samples.
 pub trait PressureSampler: Send + 'static {
-    /// Takes one sample, and answers the pressure.
+    /// Takes one sample, and returns the pressure.
     fn sample(&mut self) -> impl Future<Output = Result<PressureState, MonitorError>> + Send;
 }
 
@@ -26,7 +26,7 @@ pub trait PressureSampler: Send + 'static {
 /// of its own. It ends with the first sample that finds everything calm: an invocation is billed
 /// while it sleeps.
 ///
-/// A sample that fails is logged, and the next one goes on; an invocation fails only where none
+/// A sample that fails is logged, and the next one is taken; an invocation fails only where none
 /// succeeded.
 #[derive(Debug)]
 pub struct InvocationSampling<M, C> {
@@ -60,9 +60,11 @@ impl<M: PressureSampler, C: Clock> ScheduledFunction for InvocationSampling<M, C
         let mut outcome = Err(Error::from("no time was left for a sample"));
         while next < end {
             self.sleep_until(next).await;
-            let late = || Err(Error::from("a sample took until the deadline"));
             let taken = timeout_at(&self.clock, deadline, sampler.sample()).await;
-            let taken = taken.map_or_else(late, |taken| taken.map_err(Error::from));
+            let taken = taken.map_or_else(
+                || Err(Error::from("a sample took until the deadline")),
+                |taken| taken.map_err(Error::from),
+            );
             if taken.as_ref().is_ok_and(PressureState::is_calm) {
                 return Ok(());
             }
@@ -100,8 +102,8 @@ mod tests {
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 
-    /// Records when it was called, takes `takes`, and answers what `answers` says for the number of
-    /// the call.
+    /// Records when it was called, takes `takes`, and returns the entry of `answers` for the number
+    /// of the call.
     struct Notes {
         clock: ManualClock,
         takes: Duration,
@@ -146,7 +148,7 @@ mod tests {
         }
     }
 
-    /// Runs one invocation from second 3 on, and answers when it sampled, when it ended, and its
+    /// Runs one invocation from second 3 on, and returns when it sampled, when it ended, and its
     /// error.
     async fn run(
         interval: u64,

@@ -6,8 +6,9 @@ use std::fmt;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{ConnectedEndpoint, EndpointFault};
-use posthaste_core::model::{Link, SendFailure};
-use posthaste_http::{ClientSettings, HyperWebhookClient};
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Link;
+use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
 use posthaste_ports::{Clock, LastLook, WebhookAnswer, WebhookClient, WebhookRequest};
 use tokio::sync::OnceCell;
 
@@ -35,8 +36,7 @@ impl<C: Clock> LazyWebhooks<C> {
         link: &Link,
         timeout: Duration,
     ) -> Result<ConnectedEndpoint, EndpointFault> {
-        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
-        match self.client.get_or_try_init(make).await {
+        match self.get_or_make().await {
             Ok(client) => client.look_at(link, timeout).await,
             Err(error) => Err(EndpointFault {
                 failure: SendFailure::Exhausted,
@@ -44,6 +44,14 @@ impl<C: Clock> LazyWebhooks<C> {
                 refusal: None,
             }),
         }
+    }
+
+    async fn get_or_make(&self) -> Result<&HyperWebhookClient<C>, TlsSetupError> {
+        self.client
+            .get_or_try_init(async || {
+                HyperWebhookClient::new(self.settings.clone(), self.clock.clone())
+            })
+            .await
     }
 }
 
@@ -63,8 +71,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
             !request.url.as_str().contains("/panic-probe"),
             "the endpoint asks for a panic"
         );
-        let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
-        match self.client.get_or_try_init(make).await {
+        match self.get_or_make().await {
             Ok(client) => client.send_if(request, look).await,
             Err(error) => {
                 tracing::error!(

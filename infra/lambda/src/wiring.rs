@@ -36,7 +36,7 @@ use crate::account::{
     AwsExaminer, DEAD_LETTERS_VISIBILITY, DELIVERIES_VISIBILITY, RECORDS_VISIBILITY,
     REDRIVE_VISIBILITY,
 };
-use crate::both_queues::{BothQueues, OneQueue};
+use crate::both_queues::{BothQueues, OneQueue, QueueHandler};
 use crate::custom_resources::CustomResourceFunction;
 use crate::environment::{
     DeadLetterEnvironment, DeliverEnvironment, LOG_DELAY, ManageEnvironment, MonitorEnvironment,
@@ -94,7 +94,7 @@ pub type AwsWake = Wake<AwsPorts>;
 /// monitor, as it is wired here.
 pub type AwsMonitor = Monitor<AwsPorts, NoMachine, DrainReports<S3Store, SystemClock>>;
 
-/// monitor, sampling while its stack owns the state, and answering for the stack's resources.
+/// monitor, sampling while its stack owns the state, with the custom resources of the stack.
 pub type AwsSampling = CustomResourceFunction<
     InvocationSampling<AwsMonitor, SystemClock>,
     S3Store,
@@ -163,7 +163,8 @@ pub fn manage_router(
     let slow_url = environment.slow_deliveries_queue_url.as_deref();
     let account = AwsExaminer::new(
         clients.queue_setup(),
-        (&environment.deliveries_queue_url, slow_url),
+        &environment.deliveries_queue_url,
+        slow_url,
         LazyWebhooks::new(client.clone(), SystemClock),
     );
     let access = Arc::new(VisitorAccess::new(
@@ -289,8 +290,14 @@ pub fn dead_letters_handler(
         QueueName::Records,
     ]
     .map(|name| clients.queue(name, urls.clone(), SystemClock));
-    let over = |source, queue: &AwsQueue| {
-        OneQueue(DeadLetters::new(DeadLetterPorts {
+    let dead_letters_url = &environment.dead_letters_queue_url;
+    let redrive_url = &environment.redrive_queue_url;
+    let [of_dead_letters, of_redrive] = [
+        (QueueName::DeadLetters, &dead_letters, dead_letters_url),
+        (QueueName::Redrive, &redrive, redrive_url),
+    ]
+    .map(|(source, queue, url)| {
+        let ports = DeadLetterPorts {
             queue: queue.clone(),
             source,
             records: records.clone(),
@@ -303,25 +310,13 @@ pub fn dead_letters_handler(
             book: ArrivalTracker::new(state.clone(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
-        }))
-    };
-    let both = BothQueues::new(
-        (
-            &environment.dead_letters_queue_url,
-            over(QueueName::DeadLetters, &dead_letters),
-        ),
-        (
-            &environment.redrive_queue_url,
-            over(QueueName::Redrive, &redrive),
-        ),
-    );
+        };
+        QueueHandler::new(url, OneQueue(DeadLetters::new(ports)))
+    });
+    let both = BothQueues::new(of_dead_letters, of_redrive);
     let sources = vec![
-        SourceQueue::new(
-            &environment.dead_letters_queue_url,
-            dead_letters,
-            DEAD_LETTERS_VISIBILITY,
-        ),
-        SourceQueue::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
+        SourceQueue::new(dead_letters_url, dead_letters, DEAD_LETTERS_VISIBILITY),
+        SourceQueue::new(redrive_url, redrive, REDRIVE_VISIBILITY),
     ];
     RedeliveryBackoff::new(both, sources, SystemClock)
 }
@@ -426,10 +421,7 @@ pub fn record_functions(
         wake: WakeSignaller::new(Arc::new(state.clone()), SystemClock),
         delayed_after: environment.links.arrivals.delayed_after,
     };
-    let queue = |(name, url): (QueueName, &Option<String>)| {
-        let urls = QueueUrls::from([(name, url.clone()?)]);
-        Some(clients.queue(name, urls, SystemClock))
-    };
+    let deliveries_url = environment.deliveries_queue_url.as_deref();
     let others = [
         (
             QueueName::SlowDeliveries,
@@ -438,10 +430,13 @@ pub fn record_functions(
         (QueueName::DeadLetters, &environment.dead_letters_queue_url),
         (QueueName::Redrive, &environment.redrive_queue_url),
     ];
+    let others = others
+        .into_iter()
+        .filter_map(|(name, url)| queue_if_given(&clients, name, url.as_deref()));
     let waiting = WaitingPorts {
         book: WaitingBook::new(state.clone(), SystemClock),
-        deliveries: queue((QueueName::Deliveries, &environment.deliveries_queue_url)),
-        others: others.into_iter().filter_map(queue).collect(),
+        deliveries: queue_if_given(&clients, QueueName::Deliveries, deliveries_url),
+        others: others.collect(),
     };
     let ports = RecordPorts {
         records: records.clone(),
@@ -460,6 +455,11 @@ pub fn record_functions(
     (files, MergeFiles(record))
 }
 
+fn queue_if_given(clients: &AwsClients, name: QueueName, url: Option<&str>) -> Option<AwsQueue> {
+    let urls = QueueUrls::from([(name, url?.to_owned())]);
+    Some(clients.queue(name, urls, SystemClock))
+}
+
 /// The delivery queue of the slow lane, where it is named.
 fn slow_queue(url: Option<&String>, clients: &AwsClients) -> Option<AwsQueue> {
     let urls = QueueUrls::from([(QueueName::SlowDeliveries, url?.clone())]);
@@ -474,12 +474,13 @@ fn slow_lane(url: Option<&String>, clients: &AwsClients, state: &S3Store) -> Opt
     })
 }
 
-/// Links that are not well, as this process sees them.
+/// The state of unhealthy links, as this process sees them.
 fn link_health(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, SystemClock> {
     LinkHealth::new(state.clone(), SystemClock, settings.clone())
 }
 
-/// The answer of publish to any other path. In `posthaste serve` manage's routes end with the same.
+/// The response of publish to any other path. In `posthaste serve` manage's routes end with the
+/// same.
 async fn not_found() -> Response<Body> {
     ApiProblem::new(ProblemKind::NotFound)
         .into_response()

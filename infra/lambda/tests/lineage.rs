@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 const TRACE: &str = "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0;Lineage=1:5c3a1f:15";
 
-/// Nothing here takes a second; a program that hangs must not hang the tests.
+/// No step here takes a second; a program that hangs must not hang the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program, ended with this.
@@ -89,8 +89,9 @@ fn invocation(queue: &str) -> impl IntoResponse {
     (headers, event.to_string())
 }
 
-/// Invokes a function with a message of `queue` and answers the headers of its first request to
-/// SQS. That request gets no answer, so that there is neither a second one nor another invocation.
+/// Invokes a function with a message of `queue` and returns the headers of its first request to
+/// SQS. That request gets no response, so that there is neither a second one nor another
+/// invocation.
 async fn first_request(function: &str, queue: &'static str) -> HeaderMap {
     let (heard, mut requests) = mpsc::channel(1);
     let hear = async move |headers: HeaderMap| {

@@ -14,7 +14,7 @@ use std::process::Command;
 /// crate has this text, stripped or not.
 const SOURCES: &[u8] = b"/parquet-";
 
-/// Looks into a copy without debug information. That names sources of code which the linker left
+/// Looks into a copy without debug information, which names sources of code that the linker left
 /// out.
 fn has_parquet(program: &str, folder: &Path) -> bool {
     let stripped = folder.join("stripped");

@@ -25,7 +25,7 @@ fn command(function: &str) -> Command {
     command
 }
 
-/// Starts a function in exactly this environment, and answers the one line that it wrote.
+/// Starts a function in exactly this environment, and returns the one line that it wrote.
 fn refusal<V: AsRef<OsStr>>(function: &str, environment: &[(&str, V)]) -> String {
     let mut command = command(function);
     command.envs(environment.iter().map(|(name, value)| (name, value)));

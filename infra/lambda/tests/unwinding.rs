@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles the guard with this panic strategy, and answers what the compiler says if it refuses.
+/// Compiles the guard with this panic strategy, and returns what the compiler says if it refuses.
 fn refusal(strategy: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let guard = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/unwinding.rs");

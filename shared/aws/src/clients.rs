@@ -4,13 +4,13 @@
 //! There is no `aws-config`: its chain of providers reads files and asks the instance metadata
 //! service, and costs more than all the rest of a cold start.
 
-mod answers;
 mod collector;
 mod connector;
 pub(crate) mod failure;
 pub(crate) mod limits;
 mod settings;
 mod sleep;
+mod stack_answers;
 mod untraced;
 
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,6 @@ use posthaste_ports::{Clock, QueueName};
 
 use crate::queue::{QueueUrls, SqsCalls, SqsQueue, SqsSetup};
 use crate::store::S3Store;
-pub use answers::StackAnswers;
 pub use collector::CollectorClient;
 use connector::LazyClient;
 pub use limits::{
@@ -40,6 +39,7 @@ pub use limits::{
 use limits::{request_timeouts, retry_config};
 pub use settings::{AwsSettings, AwsSettingsError};
 use sleep::PunctualSleep;
+pub use stack_answers::StackAnswers;
 use untraced::TraceHeaderRemover;
 
 /// Makes the adapters of one process. Clones share connections.
@@ -81,8 +81,9 @@ impl AwsClients {
 
     /// Clients whose messages do not tell Lambda which chain of invocations sent them. Lambda
     /// counts each function's turns in a chain and stops the function after about 16 of them,
-    /// unless its `RecursiveLoop` is `Allow`. Use them in a function that sends to its own
-    /// queue on purpose and sets the pace of that itself. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
+    /// unless its `RecursiveLoop` is `Allow`. Use them in a function that sends to its own queue on
+    /// purpose and sets the pace of that itself.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
     pub fn without_tracing(&self) -> Self {
         let shared = SharedClients {
             is_traced: false,
@@ -136,7 +137,7 @@ impl AwsClients {
         CollectorClient::new(self.shared.sleep.clone())
     }
 
-    /// The way of answers to CloudFormation.
+    /// The way of responses to CloudFormation.
     pub fn stack_answers(&self) -> StackAnswers {
         StackAnswers::new(self.shared.sleep.clone())
     }

@@ -1,6 +1,6 @@
-//! The frame of every Lambda program around its handler: read the event, set the handler's
-//! deadline, answer in the shape that Lambda expects, and write the metrics of each invocation. No
-//! rule is decided here.
+//! The frame of every Lambda program around its handler: it reads the event, sets the handler's
+//! deadline, responds in the form that Lambda expects, and writes the metrics of each invocation.
+//! No rule is decided here.
 
 mod batch;
 mod deadline;

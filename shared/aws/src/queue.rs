@@ -8,6 +8,7 @@ mod receive;
 mod replace;
 mod setup;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,12 +88,15 @@ fn merge_results(
     sent: Vec<Result<MessageId, PortError>>,
 ) -> Vec<Result<MessageId, PortError>> {
     let mut sent = sent.into_iter();
-    let unknown = || Err(PortError::new(SENDING, ErrorKind::Other));
-    let answer = |check: Result<(), validate::LimitRefusal>| match check {
-        Ok(()) => sent.next().unwrap_or_else(unknown),
-        Err(refusal) => Err(refusal.into_port_error(SENDING)),
-    };
-    checks.into_iter().map(answer).collect()
+    checks
+        .into_iter()
+        .map(|check| match check {
+            Ok(()) => sent
+                .next()
+                .unwrap_or_else(|| Err(PortError::new(SENDING, ErrorKind::Other))),
+            Err(refusal) => Err(refusal.into_port_error(SENDING)),
+        })
+        .collect()
 }
 
 impl<C: Clock> QueueReceiver for SqsQueue<C> {
@@ -153,15 +157,28 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
             .await
             .map_err(|e| to_port_error(COUNTING, e))?;
         let attributes = answer.attributes.unwrap_or_default();
-        // A missing count is not zero: pressure would read it as an empty queue.
-        let count = |name| {
-            let number = attributes.get(&name).and_then(|text| text.parse().ok());
-            number.ok_or_else(|| PortError::new(COUNTING, ErrorKind::Other))
-        };
         Ok(QueueCounts {
-            visible: count(QueueAttributeName::ApproximateNumberOfMessages)?,
-            delayed: count(QueueAttributeName::ApproximateNumberOfMessagesDelayed)?,
-            in_flight: count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible)?,
+            visible: read_count(
+                &attributes,
+                &QueueAttributeName::ApproximateNumberOfMessages,
+            )?,
+            delayed: read_count(
+                &attributes,
+                &QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+            )?,
+            in_flight: read_count(
+                &attributes,
+                &QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+            )?,
         })
     }
+}
+
+/// A count of a queue. A missing one is not zero: pressure would read it as an empty queue.
+fn read_count(
+    attributes: &HashMap<QueueAttributeName, String>,
+    name: &QueueAttributeName,
+) -> Result<u64, PortError> {
+    let count = attributes.get(name).and_then(|text| text.parse().ok());
+    count.ok_or_else(|| PortError::new(COUNTING, ErrorKind::Other))
 }

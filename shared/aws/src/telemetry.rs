@@ -45,8 +45,8 @@ type ExportFn = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// The process's only export, if there is one.
 static EXPORT: OnceLock<ExportFn> = OnceLock::new();
 
-/// Has this done at the end of each invocation, which lasts as much longer. From now on what is
-/// written as metrics is kept for [`take_copies`]. To be called once, after [`start`].
+/// Runs this export at the end of each invocation, which lasts as much longer. From now on the
+/// written metrics are kept for [`take_copies`]. To be called once, after [`start`].
 pub fn export_with(export: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static) {
     if let Some(recorder) = RECORDER.get() {
         recorder.keep_copies();
@@ -55,7 +55,7 @@ pub fn export_with(export: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + '
     let _ = EXPORT.set(Box::new(export));
 }
 
-/// What was written as metrics since this was asked last.
+/// The copies of the metrics that were written since the last call.
 pub fn take_copies() -> Vec<CopiedSeries> {
     RECORDER
         .get()
@@ -82,7 +82,7 @@ pub fn start(settings: &TelemetrySettings) {
     let _ = metrics::set_global_recorder(recorder);
 }
 
-/// Writes what an earlier invocation left, before one begins.
+/// Writes the metrics that an earlier invocation left, before one begins.
 pub(crate) fn begin_invocation(now: Timestamp) {
     write_documents(|recorder| recorder.begin_invocation(now));
 }

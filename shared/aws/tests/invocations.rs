@@ -231,8 +231,8 @@ struct InTurn(std::sync::atomic::AtomicUsize);
 impl ScheduledFunction for InTurn {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         assert!(deadline > SystemClock.monotonic());
-        // A gauge is written with its invocation, whatever the answer is; a counter may wait for a
-        // later one.
+        // A gauge is written with its invocation, whatever the response is; a counter may wait for
+        // a later one.
         metrics::gauge!("Run").set(1.0);
         match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 3 {
             0 => Ok(()),

@@ -41,8 +41,8 @@ pub struct ActivityNotes {
 type NotedEntity = (String, Option<CreationId>);
 
 impl ActivityNotes {
-    /// Notes an activity of a topic at `at`, which may lie ahead. A failure is logged, and the next
-    /// activity is noted instead.
+    /// Notes an activity of a topic at `at`, which may be in the future. A failure is logged, and
+    /// the next activity is noted instead.
     pub async fn note_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
             let entity = noted_entity(layout::topic_activity_key(&topic.name), topic.creation);
@@ -98,8 +98,8 @@ impl ActivityNotes {
         }
     }
 
-    /// Notes an activity at `at` of the entity whose note lies under `key`, unless this process
-    /// wrote a note recently. A note never goes back in time. For callers that do not know
+    /// Notes an activity at `at` of the entity whose note is stored under `key`, unless this
+    /// process wrote a note recently. A note never goes back in time. For callers that do not know
     /// which creation of the entity it is.
     pub async fn note_by_key<S: ObjectStore>(
         &self,
@@ -147,7 +147,7 @@ fn noted_entity(key: String, creation: Option<CreationRecord>) -> NotedEntity {
     (key, creation.map(|creation| creation.id))
 }
 
-/// The time of the last activity of the entity whose note lies under `key`; `None` if none was
+/// The time of the last activity of the entity whose note is stored under `key`; `None` if none was
 /// noted.
 pub async fn last_activity<S: ObjectStore>(
     store: &S,
@@ -159,7 +159,7 @@ pub async fn last_activity<S: ObjectStore>(
     Ok(Some(ActivityNote::parse(&object.bytes)?.at()))
 }
 
-/// Writes a note of `at`, unless there is a later one, and answers the later of the two.
+/// Writes a note of `at`, unless there is a later one, and returns the later of the two.
 async fn write_if_later<S: ObjectStore>(
     store: &S,
     key: &str,
@@ -174,19 +174,16 @@ async fn write_if_later<S: ObjectStore>(
             Some(_) | None => ObjectEdit::Write(ActivityNote::new(at).render(), at),
         })
     });
-    let lost = || {
-        PortError::new(
-            "write a note before others do",
-            ErrorKind::PreconditionFailed,
-        )
-    };
     updated
         .await
         .map(|updated| updated.answer)
         .map_err(|error| match error {
             UpdateError::Edit(error) => ActivityError::Note(error),
             UpdateError::Read(error) | UpdateError::Write(error) => ActivityError::Store(error),
-            UpdateError::Contended => ActivityError::Store(lost()),
+            UpdateError::Contended => ActivityError::Store(PortError::new(
+                "write a note before others do",
+                ErrorKind::PreconditionFailed,
+            )),
         })
 }
 

@@ -29,16 +29,16 @@ const GATHERED_MAX: usize = 4000;
 /// The age at which record reads the book again, to learn what another instance wrote.
 pub const BOOK_MAX_AGE: Duration = Duration::from_mins(1);
 
-/// Why the book was not read or written.
+/// Reasons for which the book was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// It could not be read.
+    /// The book could not be read.
     #[error("failed to read what is known of failing subscriptions")]
     Read(#[source] PortError),
-    /// A newer program wrote it.
+    /// A newer program wrote the book.
     #[error("failed to understand what is known of failing subscriptions")]
     Object(#[source] FormatError),
-    /// It could not be changed.
+    /// The book could not be changed.
     #[error("failed to write what is known of failing subscriptions")]
     Write(#[source] UpdateError<FormatError>),
 }
@@ -63,8 +63,8 @@ struct ArrivalMemory {
 #[derive(Debug, Default)]
 struct ArrivalState {
     gathered: BTreeMap<String, SubscriptionTries>,
-    /// What a write may have added already, with the name under which it would be known: also
-    /// while it is under way, so that one that is cut off loses nothing.
+    /// The part that a write may have added already, with the name under which the book would know
+    /// it. It is kept while the write is under way, so that one that is cut off loses nothing.
     unsure: Option<(String, BTreeMap<String, SubscriptionTries>)>,
     /// The subscriptions in the book; `None` before the first read.
     known: Option<BTreeSet<String>>,
@@ -96,7 +96,8 @@ impl Default for ArrivalMemory {
 }
 
 impl<S: ObjectStore, C: Clock> ArrivalTracker<S, C> {
-    /// The tries of subscriptions whose book is in this state bucket, where others note them.
+    /// The tries of subscriptions whose book is in this state bucket, where other processes note
+    /// them.
     pub fn new(store: S, clock: C) -> Self {
         Self {
             store,
@@ -212,7 +213,8 @@ impl<S: ObjectStore, C: Clock> ArrivalTracker<S, C> {
         Ok(self.write_unsure().await? || is_changed_before)
     }
 
-    /// Changes the book, and answers what it is then. `change_book` is called again where others wrote.
+    /// Changes the book, and returns it as it is then. `change_book` is called again where others
+    /// wrote.
     pub async fn change_book(
         &self,
         mut change: impl FnMut(&mut HealthBook),

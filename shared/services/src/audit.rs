@@ -1,5 +1,6 @@
-//! The audit trail: an entry is written before its change, and again with its end before the answer.
-//! So no change is without an entry, and one whose end could not be written says so by its outcome.
+//! The audit trail: an entry is written before its change, and again with its end before the
+//! response. So no change is without an entry, and one whose end could not be written says so by
+//! its outcome.
 
 use std::error::Error;
 
@@ -8,9 +9,7 @@ use posthaste_core::api::{
 };
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::{TopicRecord, layout, record_changes};
-use posthaste_ports::{
-    Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition, StoredObject,
-};
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
 use crate::ObjectEdit;
 use crate::update::create_or_update;
@@ -27,14 +26,14 @@ pub fn own_entry(clock: &impl Clock, entropy: &impl Entropy, action: AuditAction
 /// Writes an entry down, before its change: if this fails, the change must not be made.
 pub async fn begin_change(store: &impl ObjectStore, entry: &AuditEntry) -> Result<(), PortError> {
     let key = layout::audit_entry_key(entry);
-    // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
+    // Boxed: the compiler finds the layout of the SDK's futures too deep otherwise.
     Box::pin(store.put(&key, entry.render(), PutCondition::Always))
         .await
         .map(drop)
 }
 
-/// Writes down how a change ended that was begun with this entry. If that fails, the entry goes on
-/// saying that the change was begun.
+/// Writes down how a change ended that was begun with this entry. If that fails, the entry
+/// continues to say that the change was begun.
 pub async fn end_change(store: &impl ObjectStore, entry: AuditEntry, outcome: AuditOutcome) {
     let entry = entry.with_outcome(outcome);
     if let Err(error) = begin_change(store, &entry).await {
@@ -56,7 +55,7 @@ pub fn outcome_of<T>(result: &Result<T, PortError>) -> AuditOutcome {
 }
 
 /// Writes down that subscriptions are taken out of a topic's record because their time was over.
-/// Whoever does it writes the same entries.
+/// All processes that do it write the same entries.
 pub async fn note_expired(
     store: &impl ObjectStore,
     before: &TopicRecord,
@@ -95,7 +94,8 @@ pub fn changes_without(
 pub async fn note_refused_keys(
     store: &impl ObjectStore,
     now: Timestamp,
-    (door, peer): (AuditDoor, Option<PeerAddress>),
+    door: AuditDoor,
+    peer: Option<PeerAddress>,
     keys: u64,
 ) {
     let (id, hour) = layout::refused_keys(door, now);
@@ -105,14 +105,13 @@ pub async fn note_refused_keys(
         ..AuditEntry::new(id, hour, caller, AuditAction::RefusedKeys)
     }
     .with_outcome(AuditOutcome::Refused);
-    let add = |found: Option<StoredObject>| {
+    let key = layout::audit_entry_key(&more);
+    let update = create_or_update(store, &key, |found| {
         let before = found.and_then(|object| AuditEntry::parse(&object.bytes).ok());
         let entry = before.map_or_else(|| more.clone(), |before| before.with_refused(&more));
         Ok::<_, std::convert::Infallible>(ObjectEdit::Write(entry.render(), ()))
-    };
-    let key = layout::audit_entry_key(&more);
-    let added = Box::pin(create_or_update(store, &key, add)).await;
-    if let Err(error) = added {
+    });
+    if let Err(error) = Box::pin(update).await {
         let error = &error as &dyn Error;
         tracing::warn!(keys, error, "refused keys are missing in the audit trail");
     }

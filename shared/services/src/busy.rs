@@ -1,10 +1,10 @@
-//! Work that takes the processor for more than a few milliseconds: it leaves the thread that answers
+//! Work that takes the processor for more than a few milliseconds: it leaves the thread that serves
 //! requests to others.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-/// Does the work while another thread goes on with the tasks of this one, where there may be another
+/// Does the work while another thread continues with the tasks of this one, if there is another
 /// one. That costs some ten microseconds.
 pub fn run_off_worker<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
@@ -15,8 +15,8 @@ pub fn run_off_worker<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Bytes of JSON from which on to read, write or sign it is left to another thread: an eighth of
-/// the largest body that publish takes.
+/// Bytes of JSON from which on another thread reads, writes or signs it: an eighth of the largest
+/// body that publish takes.
 pub const BUSY_BYTES_MIN: usize = 128 * 1024;
 
 /// Does work on so many bytes of JSON, off the worker where there are many of them.

@@ -1,6 +1,6 @@
 //! Containment of panics: a panic costs the part of a batch in which it happens, and not the
-//! neighbours. A message that makes one of our functions panic is handed back, while the others of
-//! its batch go on.
+//! neighbours. A message that makes one of our functions panic is handed back, while the work on
+//! the others of its batch continues.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,8 @@
-//! The client of the request that a task answers: whether it has closed its side of the connection.
+//! The client of the request that a task responds to: whether it has closed its side of the
+//! connection.
 //!
-//! A client may do so because it has nothing more to send, and still read its answer. So it ends
-//! nothing but waits, and only those whose end can be answered.
+//! A client may do so because it has nothing more to send, and still read its response. So this
+//! ends nothing but waits, and only those whose end can be told in a response.
 
 use std::future::{Future, pending, poll_fn};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ tokio::task_local! {
     static CLIENT: Arc<dyn RequestClient>;
 }
 
-/// Answers a request of this client.
+/// Runs the work that responds to a request of this client.
 pub fn answer_for_client<F: Future>(
     client: Arc<dyn RequestClient>,
     answer: F,
@@ -26,7 +27,7 @@ pub fn answer_for_client<F: Future>(
     CLIENT.scope(client, answer)
 }
 
-/// Completes once the client of the request that this task answers has closed its side. Never
+/// Completes once the client of the request that this task responds to has closed its side. Never
 /// completes in a task of another kind.
 pub async fn wait_until_closed() {
     match CLIENT.try_with(Arc::clone) {

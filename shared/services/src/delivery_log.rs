@@ -56,7 +56,7 @@ pub fn report_lost(lost: &BTreeMap<&TopicName, usize>, error: &(dyn Error + 'sta
     log_lost(count_lost(lost), error);
 }
 
-/// Counts records that are missing in the log, by topic. Answers how many they are.
+/// Counts records that are missing in the log, by topic, and returns their sum.
 pub fn count_lost(lost: &BTreeMap<&TopicName, usize>) -> u64 {
     for (topic, records) in lost {
         counter!("LogRecordsLostCount", "topic" => topic.to_string()).increment(*records as u64);

@@ -21,7 +21,7 @@ use posthaste_ports::{
     WithheldMessages,
 };
 
-use acceptance::{AcceptanceRecords, MeantSubscriptions, RECORD_BYTES_USUAL};
+use acceptance::{AcceptanceRecords, FirstAttempts, MeantSubscriptions, RECORD_BYTES_USUAL};
 use convert::EventConverter;
 use plan::{FanOutPlan, FanOutRequest};
 
@@ -108,12 +108,15 @@ where
         };
         let matched = plan.matched_counts();
         let meant = acceptance.as_ref().map(|acceptance| {
-            let waits = acceptance.first_attempts_wait;
-            let scheduled = (&origin.schedule, at);
-            MeantSubscriptions::from_receivers(plan.receivers(), topic, events, scheduled, waits)
+            let first = FirstAttempts {
+                schedule: &origin.schedule,
+                at,
+                wait: acceptance.first_attempts_wait,
+            };
+            MeantSubscriptions::from_receivers(plan.receivers(), topic, events, first)
         });
         let mut meant = meant.unwrap_or_default();
-        // One that is skipped has matched: it has a record that says so.
+        // A skipped event has matched: it has a record that says so.
         meant
             .recorded
             .retain(|(index, names)| !names.is_empty() || !plan.is_skipped(*index));
@@ -164,7 +167,7 @@ where
         let sent = self
             .send_messages(plan.render_messages(&request), records)
             .await;
-        // What is parked is there, whatever the queue refuses.
+        // The parked messages are stored, whatever the queue refuses.
         let sent = sent.map_err(|error| {
             if parked > 0 {
                 error.into_partial()
@@ -179,7 +182,7 @@ where
         })
     }
 
-    /// Sends the messages and answers how many there were: all or none of them, where the queue can.
+    /// Sends the messages and returns their number: all or none of them, where the queue can.
     async fn send_messages(
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
@@ -260,8 +263,7 @@ where
         Ok(())
     }
 
-    /// Sends the messages wave by wave and answers how many there were. A wave that fails is the
-    /// last.
+    /// Sends the messages wave by wave and returns their number. A wave that fails is the last.
     async fn send_apart(
         &self,
         mut messages: Peekable<impl Iterator<Item = OutgoingMessage> + Send>,
@@ -281,7 +283,7 @@ where
     }
 }
 
-/// Shows many messages in one go: what is dropped in between is deleted.
+/// Shows many messages in one go: those that are dropped before they are shown are deleted.
 fn show_withheld(withheld: Vec<WithheldMessages>) {
     run_off_worker(|| withheld.into_iter().for_each(WithheldMessages::show));
 }
@@ -345,7 +347,7 @@ mod tests {
         ran
     }
 
-    /// The only worker goes on with other tasks while many messages are shown.
+    /// The only worker continues with other tasks while many messages are shown.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn messages_are_shown_off_the_worker() {
         let (shown, fates) = channel();
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(sizes, [4, 4, 2]);
     }
 
-    /// The only worker goes on with other tasks while a large wave is rendered.
+    /// The only worker continues with other tasks while a large wave is rendered.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn large_wave_is_rendered_off_the_worker() {
         let rendering = tokio::spawn(async {

@@ -1,5 +1,6 @@
-//! Disables a subscription whose endpoint answered 410 Gone, as a mark asks, and sends the notice.
-//! The mark stays until both are done, so that a cut after any step is finished by the next call.
+//! Disables a subscription whose endpoint responded with 410 Gone, as a mark asks, and sends the
+//! notice. The mark stays until both are done, so that a cut after any step is finished by the next
+//! call.
 
 use parking_lot::Mutex;
 use posthaste_core::api::notice::Notice;
@@ -27,10 +28,10 @@ pub enum GoneError {
     Mark(#[source] PortError),
 }
 
-/// Why a record was not changed.
+/// Reasons for which a record was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// A newer program wrote it.
+    /// A newer program wrote the record.
     #[error(transparent)]
     Newer(TopicRecordError),
     /// The change could not be written down.
@@ -47,7 +48,8 @@ enum GoneFollowUp {
 }
 
 /// Carries a mark out: writes the record of its topic if the subscription still stands, sends the
-/// notice, and deletes the mark. A mark whose topic's record a newer program wrote is left to that.
+/// notice, and deletes the mark. A mark whose topic's record a newer program wrote is left to that
+/// program.
 pub async fn disable_gone<S, Q, C, E>(
     state: &S,
     notifier: &Notifier<'_, Q, S, C, E>,
@@ -60,10 +62,9 @@ where
     E: Entropy,
 {
     let key = layout::topic_record_key(&mark.topic);
-    // Boxed, here and below: of the futures of the SDK, the compiler would find the layout too deep
-    // otherwise.
+    // Boxed, here and below: the compiler finds the layout of the SDK's futures too deep otherwise.
     let begun = Mutex::new(None);
-    let edit = |object| async {
+    let update = update_object_with(state, &key, |object| async {
         let (step, entry) = edit_record(mark, object).map_err(EditError::Newer)?;
         if let Some(entry) = entry {
             let written = begin_change(state, &entry).await;
@@ -71,8 +72,8 @@ where
             *begun.lock() = Some(entry);
         }
         Ok(step)
-    };
-    let written = Box::pin(update_object_with(state, &key, edit)).await;
+    });
+    let written = Box::pin(update).await;
     if let Some(entry) = begun.into_inner() {
         end_change(state, entry, audit_outcome(&written)).await;
     }
@@ -99,15 +100,15 @@ fn audit_outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome
     }
 }
 
-/// What becomes of the record, and the entry of the audit trail if it is changed. Each try of the
+/// The edit of the record, and the entry of the audit trail if the record changes. Each try of the
 /// same mark has the same entry.
 fn edit_record(
     mark: &GoneMark,
     object: Option<StoredObject>,
 ) -> Result<(ObjectEdit<GoneFollowUp>, Option<AuditEntry>), TopicRecordError> {
-    let nothing = || Ok((ObjectEdit::Keep(GoneFollowUp::Nothing), None));
+    let nothing = (ObjectEdit::Keep(GoneFollowUp::Nothing), None);
     let Some(object) = object else {
-        return nothing();
+        return Ok(nothing);
     };
     let record = match TopicRecord::parse(&object.bytes) {
         Err(error @ TopicRecordError::Format(FormatError::Newer(_))) => return Err(error),
@@ -118,9 +119,9 @@ fn edit_record(
                 topic = %mark.topic, subscription = %mark.subscription, error,
                 "subscription not disabled: its topic's record cannot be read"
             );
-            return nothing();
+            return Ok(nothing);
         }
-        Ok(record) if record.deleted_at.is_some() => return nothing(),
+        Ok(record) if record.deleted_at.is_some() => return Ok(nothing),
         Ok(record) => record,
     };
     Ok(match mark.next_step(record.clone()) {
@@ -142,7 +143,7 @@ fn edit_record(
             )
         }
         GoneStep::Announce => (ObjectEdit::Keep(GoneFollowUp::Before), None),
-        GoneStep::Drop => (ObjectEdit::Keep(GoneFollowUp::Nothing), None),
+        GoneStep::Drop => nothing,
     })
 }
 

@@ -76,17 +76,16 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         delivery_key: Option<&str>,
     ) -> Result<Option<(usize, RestoredLetter)>, PortError> {
         let own = self.own_letters(key).await?.into_iter();
-        let is_asked = |letter: &RestoredLetter| {
+        let own = own.filter(|(_, letter)| {
             delivery_key.is_none_or(|asked| letter.delivery_key.as_deref() == Some(asked))
-        };
-        let own = own.filter(|(_, letter)| is_asked(letter));
+        });
         Ok(own.max_by_key(|(_, letter)| letter.published_at))
     }
 
-    /// The dead letter of this delivery in an object. One of release 0.1 does not name it, and the
-    /// log has only the beginning of an id: what was accepted at another time is another event's, and
-    /// of several that differ none is known to be the delivery's. A second copy of a message may have
-    /// left the same letter twice.
+    /// The dead letter of this delivery in an object. A letter of release 0.1 does not name its
+    /// delivery, and the log has only the beginning of an id. So a letter that was accepted at
+    /// another time is of another event, and of several letters that differ none is known to be the
+    /// delivery's. A second copy of a message may have left the same letter twice.
     async fn letter_of_delivery(
         &self,
         key: &str,
@@ -115,11 +114,12 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
             .into_iter()
             .enumerate()
             .filter_map(|(index, letter)| Some((index, letter.ok()?)));
-        let is_own = |letter: &RestoredLetter| {
-            is_same_log_text(letter.event.id(), self.id)
-                && (self.include_former || letter.is_for(&self.to.created))
-        };
-        Ok(letters.filter(|(_, letter)| is_own(letter)).collect())
+        Ok(letters.filter(|(_, letter)| self.is_own(letter)).collect())
+    }
+
+    fn is_own(&self, letter: &RestoredLetter) -> bool {
+        is_same_log_text(letter.event.id(), self.id)
+            && (self.include_former || letter.is_for(&self.to.created))
     }
 }
 
@@ -136,8 +136,8 @@ fn record_schema(record: &LogRecord) -> EventSchema {
         .unwrap_or_default()
 }
 
-/// The event of a stored payload. What is around a custom event lay in its message alone: it is
-/// made of the record.
+/// The event of a stored payload. The envelope of a custom event lay in its message alone: it is
+/// made from the record.
 fn stored_event(
     text: Bytes,
     record: &LogRecord,
@@ -154,15 +154,18 @@ fn stored_event(
     }
 }
 
+fn boxed_text(text: Option<&str>) -> Box<str> {
+    text.unwrap_or_default().into()
+}
+
 fn envelope_from_record(record: &LogRecord) -> EventEnvelope {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
     EventEnvelope {
-        id: text(&record.event_id),
+        id: boxed_text(record.event_id.as_deref()),
         event_time: record.accepted_at.to_event_grid().into_boxed_str(),
-        event_type: text(&record.event_type),
+        event_type: boxed_text(record.event_type.as_deref()),
         data_version: Box::default(),
-        topic: text(&record.event_source),
-        subject: text(&record.event_subject),
+        topic: boxed_text(record.event_source.as_deref()),
+        subject: boxed_text(record.event_subject.as_deref()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a process knows of the targets that are slow: read at most every ten seconds, changed by
-//! conditional put, and the queue that their deliveries take.
+//! The slow targets as a process knows them: read at most every ten seconds, changed by conditional
+//! put, and the queue that their deliveries take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ pub struct SlowTargetCache<S, C> {
     store: Arc<S>,
     clock: C,
     known: Arc<Mutex<CachedTargets>>,
-    /// Held by the one that writes: the others then see what it wrote.
+    /// Held by the task that writes: the others then see what it wrote.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -35,7 +35,8 @@ struct CachedTargets {
     targets: Arc<SlowTargets>,
     /// The version that is known; `None` if it is to be read whole.
     etag: Option<ETag>,
-    /// The time of the last look at the store, whatever came of it, by the clock's `monotonic`.
+    /// The time of the last look at the store, whether or not it succeeded, by the clock's
+    /// `monotonic`.
     looked_at: Option<Duration>,
     /// The time of the last write that failed.
     failed_at: Option<Duration>,
@@ -68,8 +69,8 @@ impl<S: ObjectStore, C: Clock> SlowTargetCache<S, C> {
         Arc::clone(&self.known.lock().targets)
     }
 
-    /// The targets, read again if that is their [`max_age`](SlowTargets::max_age) ago. If they cannot be read, those that
-    /// are known stay in use until their time is over.
+    /// The targets, read again if the last read is their [`max_age`](SlowTargets::max_age) ago. If
+    /// they cannot be read, those that are known stay in use until their time is over.
     pub async fn refreshed_targets(&self) -> Arc<SlowTargets> {
         let etag = {
             let mut known = self.known.lock();
@@ -94,9 +95,9 @@ impl<S: ObjectStore, C: Clock> SlowTargetCache<S, C> {
         Arc::clone(&known.targets)
     }
 
-    /// Writes down what was seen of a target, if that changes anything. Where what is known is
-    /// fresh and says that it does not, nothing is asked of the store; neither is it for a while
-    /// after it failed.
+    /// Writes an observation of a target down, if that changes anything. No request is made where
+    /// the known state is fresh and the observation does not change it, nor for a while after a
+    /// request failed.
     pub async fn note_slowness(&self, seen: LaneObservation, target: &DeliveryTarget) {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
@@ -107,10 +108,10 @@ impl<S: ObjectStore, C: Clock> SlowTargetCache<S, C> {
         {
             return;
         }
-        let edit = |found: Option<StoredObject>| {
+        let update = update_object(&*self.store, layout::LANES, |found| {
             Ok::<_, Infallible>(edit_for_observation(found, seen, target, now))
-        };
-        match update_object(&*self.store, layout::LANES, edit).await {
+        });
+        match update.await {
             Ok(updated) => {
                 if let Some(targets) = updated.answer {
                     report_change(target, &self.known_targets(), &targets, now);
@@ -126,23 +127,13 @@ impl<S: ObjectStore, C: Clock> SlowTargetCache<S, C> {
         }
     }
 
-    /// Ends the time of all targets, and answers whether that succeeded.
+    /// Ends the time of all targets. Returns whether that succeeded.
     pub async fn clear_all(&self) -> bool {
         let now = self.clock.now();
-        let edit = |found: Option<StoredObject>| {
-            let read = found.map(|object| SlowTargets::parse(&object.bytes));
-            let is_over = match read.transpose() {
-                Ok(targets) => targets.is_none_or(|targets| targets.is_empty_at(now)),
-                Err(_) => true,
-            };
-            Ok::<_, Infallible>(if is_over {
-                ObjectEdit::Keep(())
-            } else {
-                ObjectEdit::Write(SlowTargets::default().render(), ())
-            })
-        };
-        let cleared = update_object(&*self.store, layout::LANES, edit).await;
-        let cleared = cleared.inspect_err(|error| {
+        let update = update_object(&*self.store, layout::LANES, |found| {
+            Ok::<_, Infallible>(edit_to_clear(found, now))
+        });
+        let cleared = update.await.inspect_err(|error| {
             let error = error as &dyn Error;
             tracing::warn!(
                 error,
@@ -158,9 +149,9 @@ impl CachedTargets {
         is_recent(self.looked_at, monotonic, self.targets.max_age())
     }
 
-    /// Whether an observation may change the object. A target that is slow by what is known stays
-    /// so, however old that is. An observation that makes no target slow by itself is worth no
-    /// request.
+    /// Whether an observation may change the object. A target that is known to be slow stays so,
+    /// however old that knowledge is. An observation that makes no target slow by itself is worth
+    /// no request.
     fn is_worth_a_look(
         &self,
         seen: LaneObservation,
@@ -191,7 +182,21 @@ fn is_recent(at: Option<Duration>, now: Duration, max_age: Duration) -> bool {
     at.is_some_and(|at| now.saturating_sub(at) < max_age)
 }
 
-/// The object after an observation. One that is damaged begins anew, and one of a newer program is
+/// Removes all slow targets. An object that cannot be read stays.
+fn edit_to_clear(found: Option<StoredObject>, now: Timestamp) -> ObjectEdit<()> {
+    let read = found.map(|object| SlowTargets::parse(&object.bytes));
+    let is_over = match read.transpose() {
+        Ok(targets) => targets.is_none_or(|targets| targets.is_empty_at(now)),
+        Err(_) => true,
+    };
+    if is_over {
+        ObjectEdit::Keep(())
+    } else {
+        ObjectEdit::Write(SlowTargets::default().render(), ())
+    }
+}
+
+/// The object after an observation. A damaged object begins anew, and one of a newer program is
 /// left to it.
 fn edit_for_observation(
     found: Option<StoredObject>,
@@ -257,8 +262,8 @@ impl<Q: QueueSender, S: ObjectStore, C: Clock> SlowLane<Q, S, C> {
         slow_groups_of(&targets, topic, self.lanes.clock.now())
     }
 
-    /// Those of these groups whose subscriptions are slow. Topics are looked up only where
-    /// something is slow; one that cannot be read counts as quick.
+    /// The groups whose subscriptions are slow, among the given ones. Topics are looked up only
+    /// where something is slow; one that cannot be read counts as quick.
     pub async fn slow_among(
         &self,
         registry: &TopicRegistry<S, C>,
@@ -296,8 +301,8 @@ fn slow_groups_of(targets: &SlowTargets, topic: &Topic, now: Timestamp) -> SlowG
         .collect()
 }
 
-/// Sends any number of messages as [`send_all`] does, those of `slow` groups to their queue. The
-/// answer has one result for each message, in order.
+/// Sends any number of messages as [`send_all`] does, those of `slow` groups to their queue.
+/// Returns one result for each message, in order.
 pub async fn send_by_lane<Q: QueueSender>(
     quick: &Q,
     slow: Option<(&Q, &SlowGroups)>,
@@ -320,22 +325,27 @@ pub async fn send_by_lane<Q: QueueSender>(
         .into_iter()
         .zip(lanes)
         .partition(|(_, is_slow)| *is_slow);
-    let bare = |ones: Vec<(OutgoingMessage, bool)>| ones.into_iter().map(|(one, _)| one).collect();
     let (slow_answers, quick_answers) = futures_util::future::join(
-        Box::pin(send_all(slow, bare(slow_ones))),
-        Box::pin(send_all(quick, bare(quick_ones))),
+        Box::pin(send_all(slow, without_lanes(slow_ones))),
+        Box::pin(send_all(quick, without_lanes(quick_ones))),
     )
     .await;
     let mut slow_answers = slow_answers.into_iter();
     let mut quick_answers = quick_answers.into_iter();
-    let answer = |is_slow| {
-        if is_slow {
-            slow_answers.next()
-        } else {
-            quick_answers.next()
-        }
-    };
-    takes_slow_lane.into_iter().filter_map(answer).collect()
+    takes_slow_lane
+        .into_iter()
+        .filter_map(|is_slow| {
+            if is_slow {
+                slow_answers.next()
+            } else {
+                quick_answers.next()
+            }
+        })
+        .collect()
+}
+
+fn without_lanes(messages: Vec<(OutgoingMessage, bool)>) -> Vec<OutgoingMessage> {
+    messages.into_iter().map(|(message, _)| message).collect()
 }
 
 #[cfg(test)]

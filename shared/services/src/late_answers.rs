@@ -49,9 +49,10 @@ pub async fn forget_late<S: ObjectStore>(
     let keys = keys
         .iter()
         .map(|key| layout::late_answer_key(topic, subscription, key));
-    let remove = |key: String| async move { drop(store.delete(&key).await) };
     stream::iter(keys)
-        .for_each_concurrent(REMOVED_AT_ONCE, remove)
+        .for_each_concurrent(REMOVED_AT_ONCE, |key| async move {
+            drop(store.delete(&key).await);
+        })
         .await;
 }
 

@@ -10,8 +10,8 @@ use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, PortError, P
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How far the clocks of two runs may be apart. A lease holds for longer than a run goes on by more
-/// than this, so that no clock that is ahead ends it early.
+/// The most that the clocks of two runs may differ. A lease holds for longer than a run continues
+/// by more than this, so that no clock that is ahead ends it early.
 pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(30);
 
 /// The object of a lease.
@@ -19,8 +19,8 @@ pub const CLOCKS_APART_MAX: Duration = Duration::from_secs(30);
 pub struct LeaseObject {
     /// The key.
     pub key: &'static str,
-    /// How long a lease holds when its holder dies: longer than a run may go on, by more than
-    /// [`CLOCKS_APART_MAX`].
+    /// The time for which a lease holds when its holder dies: longer than a run may take, by more
+    /// than [`CLOCKS_APART_MAX`].
     pub length: Duration,
 }
 
@@ -85,7 +85,7 @@ impl LeaseObject {
 }
 
 impl<C> FoundLease<C> {
-    /// The same, where it is known that the process is dead which had it.
+    /// The same lease, whose holder is known to be a dead process.
     #[must_use]
     pub fn with_dead_holder(self) -> Self {
         Self {
@@ -110,13 +110,13 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
             ..
         } = self;
         let lapses_at = clock.now() + object.length;
-        // One that lapses later than any that is given has lapsed: it keeps no run out for ever. The
-        // clock of its holder may be ahead.
+        // A lease that lapses later than any that is given has lapsed, so that it keeps no run out
+        // forever. The clock of its holder may be ahead.
         if self.lapses_at > clock.now() && self.lapses_at <= lapses_at + CLOCKS_APART_MAX {
             return Ok(None);
         }
-        // The checkpoint stays as it is until the run has ended: of a run that is killed the next
-        // knows nothing else.
+        // The checkpoint stays as it is until the run has ended: the run after a killed one knows
+        // nothing else.
         let holder = entropy.uuid().to_string();
         let lease = StoredLease {
             lapses_at,

@@ -1,4 +1,4 @@
-//! Work that a process has left: when others may take it up.
+//! Work that a process has left, and the time at which others may take it up.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use posthaste_core::model::Timestamp;
 /// that others finish it within two minutes.
 pub const LEFT_AFTER: Duration = Duration::from_secs(45);
 
-/// What counts as left by its process.
+/// The rule by which work counts as left by its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftWork {
     /// Work of an age that no request reaches: other processes may be at work on the rest.
     Old,
-    /// All that was there at this time, too. A process that has its stores to itself says when it
-    /// began: what it finds of before was left by a dead one.
+    /// Work of such an age, and all that was there at this time. A process that has its stores to
+    /// itself gives the time of its own start: older work was left by a dead process.
     From(Timestamp),
 }
 
@@ -24,7 +24,7 @@ impl LeftWork {
         now.since(touched_at) >= age || self.is_left_by_dead_process(touched_at)
     }
 
-    /// Whether a process did it that is known to be dead.
+    /// Whether the process that did the work is known to be dead.
     pub fn is_left_by_dead_process(self, touched_at: Timestamp) -> bool {
         matches!(self, Self::From(began_at) if touched_at <= began_at)
     }

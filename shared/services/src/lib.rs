@@ -7,7 +7,7 @@ pub mod audit;
 pub mod busy;
 pub mod catch_panic;
 pub mod client;
-pub mod completing;
+pub mod completing_work;
 pub mod delivery_log;
 pub mod drain;
 pub mod fan_out;
@@ -41,7 +41,7 @@ pub mod wrong_keys;
 
 pub use activity::ActivityNotes;
 pub use arrivals::{ArrivalTracker, BOOK_MAX_AGE, HealthError};
-pub use completing::CompletingWork;
+pub use completing_work::CompletingWork;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, PlaceWait};
 pub use fan_out::{
     AcceptanceLogging, EventOrigin, EventSchedule, FanOut, FanOutError, FanOutSummary,

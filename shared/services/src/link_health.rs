@@ -2,9 +2,9 @@
 //! keeps them for a few seconds, and writes transitions.
 //!
 //! All parts are read once, before the first request. After that nothing is read for a target that
-//! is healthy and not suspected. A worker writes only if no other
-//! has written since its read. If one has, it reads again and applies its observations to the newer
-//! state, so that no transition is lost. A part that cannot be read counts as healthy.
+//! is healthy and not suspected. A worker writes only if no other has written since its read. If
+//! another has, it reads again and applies its observations to the newer state, so that no
+//! transition is lost. A part that cannot be read counts as healthy.
 
 mod change;
 mod start;
@@ -56,8 +56,8 @@ pub struct LinkHealth<S, C> {
 #[derive(Debug, Default)]
 struct SharedLinks {
     shards: Mutex<[KnownShard; LINK_SHARDS]>,
-    /// Whether any part knows a target that is not well. As a rule none does, and then no delivery
-    /// has to find its part.
+    /// Whether any part knows an unhealthy target. As a rule none does, and then no delivery has to
+    /// find its part.
     is_any_failing: AtomicBool,
     reads: SingleFlight<Result<(), Arc<LinksError>>>,
     start: StartReads,
@@ -72,7 +72,7 @@ struct KnownShard {
     checked_at: Option<Duration>,
     /// The last read failed: everything counts as healthy until the next.
     is_blind: bool,
-    /// The number of times that something was learned, so that an answer that comes late does not
+    /// The number of times that something was learned, so that a response that comes late does not
     /// undo a newer write.
     times: u64,
 }
@@ -89,7 +89,7 @@ impl<S: ObjectStore + Clone, C: Clock> LinkHealth<S, C> {
         }
     }
 
-    /// The same, where deliver notes here which tries arrive, for a process that runs wake too.
+    /// The same, for a process that runs wake too: deliver notes here which tries arrive.
     #[must_use]
     pub fn counting_arrivals(self) -> Self {
         Self {
@@ -113,23 +113,25 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// Reads all parts if that has not succeeded yet, once for all callers that need it. If it
     /// fails, a later call tries again, and what is not known counts as healthy.
     pub async fn read_start_once(&self) {
-        let start = &self.shared.start;
-        let read = || async {
-            if self.is_start_known() || !start.begin_try(self.clock.monotonic(), LINKS_MAX_AGE) {
-                return;
-            }
-            if let Err(error) = self.read_all().await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(
-                    error,
-                    "states of links not read at the start, they count as healthy"
-                );
-            }
-        };
-        start.reads.run("start", read).await;
+        let reads = &self.shared.start.reads;
+        reads.run("start", || self.read_start_if_due()).await;
     }
 
-    /// The rules it goes by.
+    async fn read_start_if_due(&self) {
+        let start = &self.shared.start;
+        if self.is_start_known() || !start.begin_try(self.clock.monotonic(), LINKS_MAX_AGE) {
+            return;
+        }
+        if let Err(error) = self.read_all().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "states of links not read at the start, they count as healthy"
+            );
+        }
+    }
+
+    /// The thresholds and times of the circuit.
     pub fn settings(&self) -> &HealthSettings {
         &self.settings
     }
@@ -181,15 +183,15 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     ) -> Result<Option<ProbedTargets>, LinksError> {
         let mut probed = None;
         let settings = &*self.settings;
-        let claim = |shard: &mut LinkShard| {
+        let change = self.change_shard(shard_index(target.link()), |shard| {
             probed = shard.claim_probe(target, by, self.clock.now(), settings);
             probed.is_some()
-        };
-        self.change_shard(shard_index(target.link()), claim).await?;
+        });
+        change.await?;
         Ok(probed)
     }
 
-    /// Notes observations of targets that are all on one link, and answers the targets that
+    /// Notes observations of targets that are all on one link, and returns the targets that
     /// changed. A success of a target that is known to be healthy costs no request.
     pub async fn observe(
         &self,
@@ -208,39 +210,16 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let index = shard_index(first.link());
         let known = self.known_shard(index);
         let now = self.clock.now();
-        // One more success is no news of a target that is healthy, or known to answer again.
-        let is_left_alone = |target: &DeliveryTarget| {
-            known
-                .shard
-                .condition(target)
-                .is_some_and(|it| match it.phase {
-                    TargetPhase::Recovering => it.forced,
-                    TargetPhase::Glitch | TargetPhase::Retry => !it.is_asked(now),
-                })
-        };
-        // Of many requests under way, the first that is asked to wait reports it for all.
-        let is_known = |target: &DeliveryTarget, asked: &RequestedPause| {
-            let ends_later =
-                |it: &TargetCondition| it.phase == TargetPhase::Glitch && it.until >= asked.until;
-            let waits = matches!(
-                self.decision_for(&known, target),
-                CircuitDecision::Delay { .. }
-            );
-            waits && asked.probe.is_none() && known.shard.condition(target).is_some_and(ends_later)
-        };
-        let says_something =
-            |(target, observation): &&(DeliveryTarget, Observation)| match observation {
-                Observation::Succeeded => is_left_alone(target),
-                Observation::Asked(asked) => !is_known(target, asked),
-                _ => true,
-            };
-        let seen: Vec<_> = seen.iter().filter(says_something).collect();
+        let seen: Vec<_> = seen
+            .iter()
+            .filter(|(target, observation)| self.is_news(&known, target, observation, now))
+            .collect();
         let mut changed = Vec::new();
         if seen.is_empty() {
             return Ok(changed);
         }
         let settings = &*self.settings;
-        let note = |shard: &mut LinkShard| {
+        let change = self.change_shard(index, |shard| {
             changed.clear();
             for (target, observation) in &seen {
                 if shard.apply_observation(target, observation, now, settings) {
@@ -248,9 +227,49 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 }
             }
             !changed.is_empty()
-        };
-        self.change_shard(index, note).await?;
+        });
+        change.await?;
         Ok(changed)
+    }
+
+    /// Whether an observation may change what is known of its target.
+    fn is_news(
+        &self,
+        known: &KnownShard,
+        target: &DeliveryTarget,
+        observation: &Observation,
+        now: Timestamp,
+    ) -> bool {
+        match observation {
+            // One more success is no news of a target that is healthy, or known to succeed again.
+            Observation::Succeeded => {
+                let condition = known.shard.condition(target);
+                condition.is_some_and(|it| match it.phase {
+                    TargetPhase::Recovering => it.forced,
+                    TargetPhase::Glitch | TargetPhase::Retry => !it.is_asked(now),
+                })
+            }
+            Observation::Asked(asked) => !self.is_known_pause(known, target, asked),
+            _ => true,
+        }
+    }
+
+    /// Whether a pause is known. Of many requests under way, the first that is asked to wait
+    /// reports it for all.
+    fn is_known_pause(
+        &self,
+        known: &KnownShard,
+        target: &DeliveryTarget,
+        asked: &RequestedPause,
+    ) -> bool {
+        let waits = matches!(
+            self.decision_for(known, target),
+            CircuitDecision::Delay { .. }
+        );
+        let condition = known.shard.condition(target);
+        let ends_later =
+            condition.is_some_and(|it| it.phase == TargetPhase::Glitch && it.until >= asked.until);
+        waits && asked.probe.is_none() && ends_later
     }
 
     /// Every part that is not empty, read again. A part that a newer program wrote is left out.
@@ -259,13 +278,10 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             .store
             .list(layout::LINKS, None, LINK_SHARDS * 2)
             .await?;
-        let is_listed = |index: &usize| {
-            listed
-                .objects
-                .iter()
-                .any(|object| object.key == layout::link_shard_key(*index))
-        };
-        let listed = (0..LINK_SHARDS).filter(is_listed);
+        let listed = (0..LINK_SHARDS).filter(|index| {
+            let key = layout::link_shard_key(*index);
+            listed.objects.iter().any(|object| object.key == key)
+        });
         let reads = join_all(listed.map(async |index| (index, self.read_shard(index).await))).await;
         let mut all = Vec::new();
         for (index, read) in reads {
@@ -352,7 +368,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(())
     }
 
-    /// Whether anything is known not to be well.
+    /// Whether any target is known to be unhealthy.
     pub fn is_any_failing(&self) -> bool {
         self.shared.is_any_failing.load(Ordering::Relaxed)
     }

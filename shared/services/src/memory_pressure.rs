@@ -1,5 +1,5 @@
 //! Relief of this process under pressure: its caches free memory, and resolved names are forgotten.
-//! `posthaste_core::pressure` decides when; here it is carried out, counted and logged.
+//! `posthaste_core::pressure` decides when; this module carries it out, counts it and logs it.
 
 #[cfg(test)]
 mod tests;
@@ -60,17 +60,11 @@ impl<C: Clock> MemoryReliever<C> {
 
     fn trim_caches(&self) -> EvictedAmount {
         let before = (self.resident_bytes)();
-        let trim = |(name, cache): &(&'static str, Box<dyn EvictableCache>)| {
-            let freed = cache.trim();
-            tracing::debug!(
-                cache = name,
-                entries = freed.entries,
-                bytes = freed.bytes,
-                "cache trimmed"
-            );
-            freed
-        };
-        let EvictedAmount { entries, bytes } = self.caches.iter().map(trim).sum();
+        let EvictedAmount { entries, bytes } = self
+            .caches
+            .iter()
+            .map(|(name, cache)| trim_cache(name, &**cache))
+            .sum();
         let after = (self.resident_bytes)();
         metrics::counter!("TrimmedBytes").increment(bytes as u64);
         tracing::info!(
@@ -88,6 +82,17 @@ impl<C: Clock> MemoryReliever<C> {
         tracing::info!(names, "resolved names forgotten");
         names
     }
+}
+
+fn trim_cache(name: &'static str, cache: &dyn EvictableCache) -> EvictedAmount {
+    let freed = cache.trim();
+    tracing::debug!(
+        cache = name,
+        entries = freed.entries,
+        bytes = freed.bytes,
+        "cache trimmed"
+    );
+    freed
 }
 
 impl<C> std::fmt::Debug for MemoryReliever<C> {

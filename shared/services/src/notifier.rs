@@ -2,7 +2,7 @@
 //! one that the operator named. They take the same fan-out as every event.
 //!
 //! A notice is sent at least once. If that is impossible, because its topic does not exist, cannot
-//! be read or refuses it, the notice is counted and logged, and the sender goes on.
+//! be read or refuses it, the notice is counted and logged, and the sender continues.
 
 #[cfg(test)]
 mod tests;
@@ -94,10 +94,11 @@ where
         let Some(topic) = self.find_topic_about(about, notices).await? else {
             return Ok(());
         };
-        let is_wanted = |notice: &&Notice<'_>| {
-            topic.delivery_failed_notices || !matches!(notice, Notice::Failed(_))
-        };
-        let notices: Vec<_> = notices.iter().filter(is_wanted).copied().collect();
+        let notices: Vec<_> = notices
+            .iter()
+            .copied()
+            .filter(|notice| topic.delivery_failed_notices || !matches!(notice, Notice::Failed(_)))
+            .collect();
         if notices.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,8 @@
 //! One open replay for one selection. A replay is begun by three writes: its marker, which carries
 //! the record that is meant; the claim of its selection, which names it; and its record. manage
-//! writes them, and wake goes on where manage was cut: it lists the markers anyway. Both call
-//! [`open_replay`] once there is a marker, and delete the marker of a replay that is not opened.
+//! writes them, and wake continues where manage was cut: it lists the markers in any case. Both
+//! call [`open_replay`] once there is a marker, and delete the marker of a replay that is not
+//! opened.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::update::UPDATE_TRIES_MAX;
 /// replay ended.
 const RECORD_FOLLOWS_WITHIN: Duration = Duration::from_hours(1);
 
-/// Why a replay was not opened.
+/// Reasons for which a replay was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenReplayError {
     /// The store failed. Whether the replay is open is not known.
@@ -42,18 +43,18 @@ impl OpenReplayError {
 
 /// The replay that a claim names.
 enum ClaimedReplay {
-    /// It is open.
+    /// A replay that is open.
     Open(Box<ReplayRecord>),
-    /// It was not written yet.
+    /// A replay that was not written yet.
     Unwritten,
-    /// It has ended: the claim may be written over.
+    /// A replay that has ended: the claim may be written over.
     Ended(Box<ReplayRecord>),
-    /// There is nothing to read of it, and the claim may be written over.
+    /// No readable record: the claim may be written over.
     Void,
 }
 
 /// Opens the replay `asked`, whose marker is there, unless another one of the same selection is
-/// open. Returns the one that is; it has another id then.
+/// open. Returns the replay that is open, which has another id in that case.
 ///
 /// One that was still open when `asked` was asked for is returned too, even if it has ended since:
 /// a request that was cut and repeated, or repeated and cut, would be sent twice otherwise.
@@ -128,7 +129,7 @@ async fn read_claimed(
     match ReplayRecord::parse(&bytes) {
         Ok(replay) if replay.has_ended() => Ok(ClaimedReplay::Ended(Box::new(replay))),
         Ok(replay) => Ok(ClaimedReplay::Open(Box::new(replay))),
-        // A record that nothing can be read of is carried out by nobody.
+        // No process carries a record out that cannot be read.
         Err(FormatError::Malformed(..)) => Ok(ClaimedReplay::Void),
         Err(error @ FormatError::Newer(_)) => Err(OpenReplayError::Newer(error)),
     }
@@ -157,7 +158,7 @@ async fn ensure_marker(store: &impl ObjectStore, replay: &ReplayRecord) -> Resul
     }
 }
 
-/// Writes the record of a replay, if nobody else has, and returns it as it is stored.
+/// Writes the record of a replay, if no other process has, and returns it as it is stored.
 async fn write_record(
     store: &impl ObjectStore,
     replay: ReplayRecord,
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!((found.id.as_str(), found.has_ended()), ("a", true));
     }
 
-    /// Whoever waits long for its claim may have lost its marker to wake.
+    /// A process that waits long for its claim may have lost its marker to wake.
     #[tokio::test]
     async fn late_claim_writes_its_marker_again() {
         for (wait, is_marked) in [(LEFT_AFTER, true), (Duration::from_secs(1), false)] {
@@ -280,7 +281,7 @@ mod tests {
         }
     }
 
-    /// wake finds a replay by its marker: whoever asks again brings one back that was lost.
+    /// wake finds a replay by its marker: a repeated request brings a lost one back.
     #[tokio::test]
     async fn marker_of_an_open_replay_that_was_lost_is_written_again() {
         let store = MemoryStore::default();

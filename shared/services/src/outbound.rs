@@ -1,4 +1,4 @@
-//! Requests to endpoints, all made here: rendered, signed and sent, and their answers read.
+//! Requests to endpoints, all made here: rendered, signed and sent, and their responses read.
 //! Deliveries, test events and handshakes go out here.
 
 use std::time::Duration;
@@ -24,22 +24,22 @@ use posthaste_ports::{
 pub struct OutboundSender<'a, W, C> {
     /// Sends the requests.
     pub webhook: &'a W,
-    /// The time at which an answer came: its `Retry-After` may be a date.
+    /// The time at which a response came: its `Retry-After` may be a date.
     pub clock: &'a C,
 }
 
-/// A request that was made, and its answer.
+/// A request that was made, and its response.
 #[derive(Debug)]
 pub struct SentRequest {
     /// The result, as the rules of retries know it.
     pub outcome: AttemptOutcome,
-    /// The response, or why there was none.
+    /// The response, or the reason for which there was none.
     pub result: Result<WebhookResponse, SendFailure>,
     /// The failure in a sentence that says more than its kind.
     pub failure_text: Option<Box<str>>,
     /// From the start of the request to its end.
     pub took: Duration,
-    /// The request itself, if it was sent and timed out before an answer came.
+    /// The request itself, if it was sent and timed out before a response came.
     pub late: Option<LateAnswer>,
 }
 
@@ -125,8 +125,8 @@ impl SentRequest {
         Some(text.unwrap_or_else(|| failure.to_string()))
     }
 
-    /// The events that arrived, of the request's events in their order. The answer is read only if
-    /// it is a success and the subscription allows partial acknowledgement.
+    /// The events that arrived, of the request's events in their order. The response is read only
+    /// if it is a success and the subscription allows partial acknowledgement.
     pub fn acknowledged_events<'e>(
         &self,
         subscription: &Subscription,
@@ -141,8 +141,8 @@ impl SentRequest {
     }
 }
 
-/// The events that arrived by this answer of success, of the request's events in their order. The
-/// answer is read only if the subscription allows partial acknowledgement.
+/// The events that arrived by this response of success, of the request's events in their order. The
+/// response is read only if the subscription allows partial acknowledgement.
 pub fn acknowledged_by_response<'e>(
     subscription: &Subscription,
     response: &WebhookResponse,
@@ -217,7 +217,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A request to an endpoint that answers so.
+    /// A request to an endpoint that responds like this.
     async fn sent(
         subscription: &Subscription,
         answer: fn() -> EndpointResult,

@@ -36,7 +36,7 @@ impl<S: ObjectStore, C: Clock> StackOwnership<S, C> {
         Self { state, clock }
     }
 
-    /// Claims the state for `stack`, or renews its claim, and answers whether that was due. Of
+    /// Claims the state for `stack`, or renews its claim, and returns whether that was due. Of
     /// stacks that claim at once, one wins.
     pub async fn claim(&self, stack: &str) -> Result<OwnershipClaim, ClaimError> {
         let now = self.clock.now();
@@ -47,8 +47,9 @@ impl<S: ObjectStore, C: Clock> StackOwnership<S, C> {
         )
     }
 
-    /// Gives up the claim of `stack`. That of another stays, also where it is made meanwhile: so the
-    /// claim is written, as one that has ended, and not deleted, since a delete has no condition.
+    /// Gives up the claim of `stack`. The claim of another stack stays, even if it is made
+    /// meanwhile. A delete has no condition, so the claim is not deleted but written as one that
+    /// has ended.
     pub async fn release(&self, stack: &str) -> Result<(), UpdateError<Infallible>> {
         update_object(&self.state, OWNER, |found| Ok(release_edit(found, stack)))
             .await

@@ -1,8 +1,8 @@
 //! The producers' side of back pressure: reads the state that the monitor wrote, every few seconds,
 //! and keeps it.
 //!
-//! No caller waits while another reads the store: one refreshes, the others go on with the last
-//! known state. If the store does not answer, the last known state stays in use and grows stale by
+//! No caller waits while another reads the store: one refreshes, the others continue with the last
+//! known state. If the store does not respond, the last known state stays in use and grows stale by
 //! its own rules. An object that is missing or cannot be read counts as Normal.
 //!
 //! If no monitor runs in its process, it also relieves the process.
@@ -25,7 +25,7 @@ use posthaste_ports::{Clock, ETag, ObjectStore, RevalidatedObject, StoredObject}
 /// The age at which the state is read again.
 pub const PRESSURE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The answer to a producer, and the treatment of its events.
+/// The decision about a producer, and the treatment of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionResult {
     /// The decision.
@@ -116,14 +116,14 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         admission_result(known.as_deref(), is_forgotten, Some(topic), tier, admission)
     }
 
-    /// Whether replays of this topic go on: they are the first that pressure holds back.
+    /// Whether replays of this topic continue: they are the first that pressure holds back.
     pub async fn takes_replays(&self, topic: &TopicName) -> bool {
         let state = self.state().await;
         replay_wait(state.as_deref(), topic, self.clock.now()).is_none()
     }
 
     /// The state, if the monitor has written one recently. A state so old that it counts as Normal
-    /// is not answered; an alarm is logged once.
+    /// is not returned; an alarm is logged once.
     pub async fn state(&self) -> Option<Arc<PressureState>> {
         let (known, is_forgotten) = self.last_state().await;
         known.filter(|_| !is_forgotten)
@@ -150,13 +150,12 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
 
     async fn refresh_if_due(&self) {
         let now = self.clock.monotonic();
-        let is_fresh = |at: Duration| now.saturating_sub(at) < self.max_age;
         let checked_at = self.shared.known.lock().checked_at;
-        if checked_at.is_some_and(is_fresh) {
+        if checked_at.is_some_and(|at| now.saturating_sub(at) < self.max_age) {
             return;
         }
         let _refreshing = match checked_at {
-            // What is known is good enough while another caller reads.
+            // The known state is good enough while another caller reads.
             Some(_) => match self.shared.refreshing.try_lock() {
                 Ok(refreshing) => refreshing,
                 Err(_) => return,
@@ -170,7 +169,10 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         known.checked_at = Some(now);
         match read {
             Ok(RevalidatedObject::Unchanged) => {}
-            Ok(RevalidatedObject::Missing) => (known.etag, known.state) = (None, None),
+            Ok(RevalidatedObject::Missing) => {
+                known.etag = None;
+                known.state = None;
+            }
             Ok(RevalidatedObject::Changed(object)) => {
                 known.state = parse_usable(&object).map(Arc::new);
                 known.etag = Some(object.etag);
@@ -183,7 +185,7 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     }
 }
 
-/// The treatment of a producer that got this answer.
+/// The treatment of a producer after this decision.
 fn admission_result(
     known: Option<&PressureState>,
     is_forgotten: bool,

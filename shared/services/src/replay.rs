@@ -14,25 +14,25 @@ pub struct LetterObject {
     pub bytes: Option<u64>,
 }
 
-/// A page of them.
+/// A page of such objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LetterObjects {
     /// The objects, in the order of their keys. There may be none on a page that is not the last.
     pub objects: Vec<LetterObject>,
-    /// Those that lie between them and are left out, in the same order.
+    /// The objects between them that are left out, in the same order.
     pub others: Vec<(String, LeftOutReason)>,
     /// The key after which the next page begins, if there may be more.
     pub next_after: Option<String>,
 }
 
 impl LetterObjects {
-    /// What is left out of the page behind the key `after`, up to the key `until`. A bound that is
-    /// `None` restricts nothing.
+    /// Counts the objects that are left out of the page behind the key `after`, up to the key
+    /// `until`. A bound that is `None` restricts nothing.
     pub fn left_out(&self, after: Option<&str>, until: Option<&str>) -> LeftOutCounts {
-        let is_between = |key: &str| {
-            after.is_none_or(|after| key > after) && until.is_none_or(|until| key <= until)
-        };
-        let between = self.others.iter().filter(|(key, _)| is_between(key));
+        let between = self.others.iter().filter(|(key, _)| {
+            after.is_none_or(|after| key.as_str() > after)
+                && until.is_none_or(|until| key.as_str() <= until)
+        });
         between.map(|(_, reason)| *reason).collect()
     }
 }
@@ -58,7 +58,7 @@ pub async fn letter_objects(
     letter_objects_under(bucket, selection, selection.prefix(), after).await
 }
 
-/// The next objects of a replay that names none, of those under this prefix, after this key.
+/// The next objects of a replay without named objects, of those under this prefix, after this key.
 pub async fn letter_objects_under(
     bucket: &impl ObjectStore,
     selection: &ReplaySelection,

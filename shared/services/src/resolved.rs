@@ -1,4 +1,4 @@
-//! The letters of a dead-letter object that need nothing more: who asks, and who says so.
+//! The letters of a dead-letter object that need nothing more: look-ups and changes of their list.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -29,15 +29,15 @@ pub async fn resolved_letters(
     parse(key, &bytes).map_err(|newer| PortError::with_cause(READING, ErrorKind::Other, newer))
 }
 
-/// Whether an object can have a list of its letters that are resolved. The key of one that others
-/// put there may be too long for the list's own key.
+/// Whether an object can have a list of its letters that are resolved. The key of a foreign object
+/// may be too long for the list's own key.
 pub fn can_be_resolved(key: &str) -> bool {
     is_object_key(&layout::resolved_letters_key(key))
 }
 
-/// Resolves letters of the object under `key`, and answers the number of those that were not
-/// resolved yet. Of an object that cannot have a list none are, and that is logged; nor are they of
-/// one that is gone.
+/// Resolves letters of the object under `key`, and returns the number of those that were not
+/// resolved yet. Zero for an object that is gone, and for one that cannot have a list, which is
+/// logged.
 pub async fn resolve_letters(
     bucket: &impl ObjectStore,
     key: &str,
@@ -52,7 +52,7 @@ pub async fn resolve_letters(
 }
 
 /// Resolves letters of the object under `key`: their events were delivered or, with newer letters,
-/// given up once more. Returns, in order, the letters that have stood for them until now, which are to
+/// given up again. Returns, in order, the letters that have stood for them until now, which are to
 /// be resolved for the same reason. There are none of an object that is gone or cannot have a list.
 pub async fn resolve_each(
     bucket: &impl ObjectStore,
@@ -64,8 +64,7 @@ pub async fn resolve_each(
         let stood = letters.map(|(index, newer)| resolved.resolve_letter(*index, newer.as_ref()));
         stood.collect()
     });
-    let none = || vec![None; letters.len()];
-    Ok(resolved.await?.unwrap_or_else(none))
+    Ok(resolved.await?.unwrap_or_else(|| vec![None; letters.len()]))
 }
 
 /// Changes the list of the object under `key`. `None` if the object cannot have a list, which is

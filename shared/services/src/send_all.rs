@@ -1,4 +1,4 @@
-//! Sending more messages than one batch holds.
+//! The sending of more messages than one batch holds.
 
 use std::iter::repeat_with;
 use std::sync::Arc;
@@ -16,9 +16,8 @@ const OPEN_BATCHES_MAX: usize = 16;
 
 /// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
 ///
-/// The answer has one result per message, in order, with the meaning of
-/// [`QueueSender::send_batch`]'s entries. An error of a whole batch is the result of each of its
-/// messages.
+/// Returns one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s
+/// entries. An error of a whole batch is the result of each of its messages.
 pub async fn send_all(
     sender: &impl QueueSender,
     messages: Vec<OutgoingMessage>,
@@ -59,8 +58,8 @@ impl MessageBatch {
     }
 }
 
-/// First fit in order: a message goes into the first open batch with room for it. One that is too
-/// large by itself gets a batch of its own, so that its refusal is its own.
+/// First fit in order: a message goes into the first open batch with room for it. A message that is
+/// too large by itself gets a batch of its own, so that its refusal is its own.
 fn pack_batches(messages: Vec<OutgoingMessage>) -> Vec<MessageBatch> {
     let mut batches: Vec<MessageBatch> = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
@@ -85,8 +84,8 @@ async fn send_one_batch(
     } = batch;
     match sender.send_batch(entries).await {
         Ok(answers) => {
-            // An adapter that answers too few leaves the rest unknown, which is an error and not a
-            // success.
+            // An adapter that returns too few results leaves the rest unknown, which is an error
+            // and not a success.
             let unknown =
                 repeat_with(|| Err(PortError::new("send a batch of messages", ErrorKind::Other)));
             let answers = answers
@@ -97,17 +96,13 @@ async fn send_one_batch(
         }
         Err(outer) => {
             let outer = Arc::new(outer);
-            let shared = |index| {
-                (
-                    index,
-                    Err(PortError::with_cause(
-                        outer.doing,
-                        outer.kind,
-                        outer.clone(),
-                    )),
-                )
-            };
-            indices.into_iter().map(shared).collect()
+            indices
+                .into_iter()
+                .map(|index| {
+                    let error = PortError::with_cause(outer.doing, outer.kind, outer.clone());
+                    (index, Err(error))
+                })
+                .collect()
         }
     }
 }
@@ -227,7 +222,7 @@ mod tests {
         assert_eq!(kinds, [None, Some(ErrorKind::TimedOut), None]);
     }
 
-    /// Answers fewer entries than it was given.
+    /// Returns fewer results than it was given messages.
     struct Forgetful(MemoryQueue);
 
     impl QueueSender for Forgetful {

@@ -1,4 +1,4 @@
-//! Log lines about what repeats, of which one a minute speaks for all.
+//! Log lines about repeated events, of which one a minute speaks for all.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 /// The least time between two lines.
 pub const LINE_PERIOD: Duration = Duration::from_mins(1);
 
-/// A count of what happened since the last line about it.
+/// A count of the events since the last line about them.
 #[derive(Debug, Default)]
 pub struct LogTally(Mutex<TallyState>);
 
@@ -18,7 +18,7 @@ struct TallyState {
 }
 
 impl LogTally {
-    /// Adds to the count at `now`, a time of the clock's `monotonic`. If a line is due, answers the
+    /// Adds to the count at `now`, a time of the clock's `monotonic`. If a line is due, returns the
     /// count for it, and begins again.
     pub fn add(&self, count: u64, now: Duration) -> Option<u64> {
         let mut counted = self.0.lock();

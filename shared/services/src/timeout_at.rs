@@ -34,27 +34,30 @@ pub fn timeout<T>(
     }
 }
 
-/// The output of `work` like [`timeout_at`], for work that must not go on once the deadline has
+/// The output of `work` like [`timeout_at`], for work that must not continue once the deadline has
 /// come: not even if what it waited for, such as a permit, became free at the same moment.
 pub fn stop_at<T>(
     clock: &impl Clock,
     deadline: Duration,
     work: impl Future<Output = T>,
 ) -> impl Future<Output = Option<T>> {
-    let left = move || deadline.saturating_sub(clock.monotonic());
-    let is_over = left().is_zero();
+    let is_over = time_left(clock, deadline).is_zero();
     Limited {
         work,
         end: None,
-        sleep: move || clock.sleep(left()),
+        sleep: move || clock.sleep(time_left(clock, deadline)),
         is_over,
         is_strict: true,
     }
 }
 
+fn time_left(clock: &impl Clock, deadline: Duration) -> Duration {
+    deadline.saturating_sub(clock.monotonic())
+}
+
 pin_project! {
-    /// Work with an end. Most work does not wait, and then it needs no timer. Not an `async fn`, which would
-    /// hold the work twice.
+    /// Work with an end. Most work does not wait, and then it needs no timer. Not an `async fn`,
+    /// which would hold the work twice.
     struct Limited<W, S, F> {
         #[pin]
         work: W,

@@ -64,7 +64,7 @@ struct CachedTopic {
     topic: Option<Arc<GoodRecord>>,
     /// The time of the last request to the store, by the clock's `monotonic`.
     asked_at: Duration,
-    /// The time of the store's last answer.
+    /// The time of the store's last response.
     said_at: Timestamp,
     /// Whether the last request to the store failed: then this is the only copy.
     is_only_copy: bool,
@@ -83,13 +83,13 @@ impl CachedTopic {
         self.topic.map(|good| Arc::clone(&good.topic))
     }
 
-    /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A
-    /// topic in use would stay in memory, and be read a second time.
+    /// Whether the record can be forgotten: that frees memory, and the store is likely to give it
+    /// again. A topic in use would stay in memory, and be read a second time.
     fn is_spare(&self) -> bool {
-        let is_unused = |good: &Arc<GoodRecord>| {
-            Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1
-        };
-        !self.is_only_copy && self.topic.as_ref().is_none_or(is_unused)
+        !self.is_only_copy
+            && self.topic.as_ref().is_none_or(|good| {
+                Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1
+            })
     }
 }
 
@@ -198,7 +198,7 @@ impl<S: ObjectStore, C: Clock> TopicRegistry<S, C> {
         }
     }
 
-    /// Asks the store, and keeps its answer. If there is none, the known topic is the only copy.
+    /// Reads the store, and keeps its response. Without one, the known topic is the only copy.
     async fn fetch_topic(&self, key: &str, known: Option<Arc<GoodRecord>>) -> TopicLookup {
         let found = self.fetch_from_store(key, known).await;
         if found.is_err()
@@ -249,14 +249,14 @@ impl<S: ObjectStore, C: Clock> TopicRegistry<S, C> {
         next_good.map(|good| Arc::clone(&good.topic))
     }
 
-    /// Keeps the store's answer, and answers what was known before.
+    /// Keeps the store's response, and returns what was known before.
     fn replace_known(&self, key: &str, next: CachedTopic) -> Option<CachedTopic> {
         let mut known = self.known.lock();
         if next.topic.is_none() && self.max_age.is_zero() {
             return known.remove(key);
         }
         if known.len() >= TOPICS_KEPT_MAX && !known.contains_key(key) {
-            // Missing topics go first: anybody can ask for them.
+            // Missing topics go first: any client can ask for them.
             known.retain(|_, known| known.topic.is_some());
             if known.len() >= TOPICS_KEPT_MAX {
                 known.clear();
@@ -272,8 +272,8 @@ impl<S: ObjectStore, C: Clock> TopicRegistry<S, C> {
 impl<S: ObjectStore, C: Clock> EvictableCache for TopicRegistry<S, C> {
     /// Forgets topics, except those whose last request to the store failed: of a broken record, the
     /// last good version is only here. If a record breaks later, and is asked for before it is
-    /// mended, the topic is unknown: publish answers 503, and deliver hands its messages back.
-    /// The bytes are those of the records and their keys; compiled they take more.
+    /// mended, the topic is unknown: publish responds with 503, and deliver hands its messages
+    /// back. The bytes are those of the records and their keys; compiled they take more.
     fn trim(&self) -> EvictedAmount {
         let mut forgotten = HashMap::new();
         {
@@ -281,12 +281,13 @@ impl<S: ObjectStore, C: Clock> EvictableCache for TopicRegistry<S, C> {
             forgotten.extend(known.extract_if(|_, known| known.is_spare()));
             known.shrink_to_fit();
         }
-        let bytes = |(key, known): (&String, &CachedTopic)| {
-            key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
-        };
+        let bytes = forgotten
+            .iter()
+            .map(|(key, known)| key.len() + known.topic.as_ref().map_or(0, |it| it.record_bytes))
+            .sum();
         EvictedAmount {
             entries: forgotten.len(),
-            bytes: forgotten.iter().map(bytes).sum(),
+            bytes,
         }
     }
 }
@@ -331,10 +332,13 @@ pub async fn delete_topic<S: ObjectStore>(
     let tombstone = record.into_tombstone(now).render();
     let put = store.put(&key, tombstone.clone(), PutCondition::IfMatch(etag));
     if let Err(error) = put.await {
-        // The answer to the write was lost, and the store was asked again: it is made.
-        let is_tombstone = |object: StoredObject| object.bytes == tombstone;
-        let is_refused = error.kind == ErrorKind::PreconditionFailed;
-        if !is_refused || !store.get(&key).await?.is_some_and(is_tombstone) {
+        // The response to the write was lost, and the store was asked again: the tombstone is
+        // there.
+        if error.kind != ErrorKind::PreconditionFailed {
+            return Err(error);
+        }
+        let found = store.get(&key).await?;
+        if found.is_none_or(|object| object.bytes != tombstone) {
             return Err(error);
         }
     }
@@ -349,14 +353,12 @@ pub async fn delete_topic<S: ObjectStore>(
 
 /// The folded names of all topics, also of those whose records cannot be read.
 pub async fn topic_names<S: ObjectStore>(store: &S) -> Result<BTreeSet<String>, PortError> {
-    let name = |key: &str| {
-        Some(
-            key.strip_prefix(layout::TOPICS)?
-                .strip_suffix(".json")?
-                .to_owned(),
-        )
-    };
     let names = list_objects(store, layout::TOPICS, None)
-        .try_filter_map(|object| future::ok(name(&object.key)));
+        .try_filter_map(|object| future::ok(topic_of_record_key(&object.key)));
     names.try_collect().await
+}
+
+fn topic_of_record_key(key: &str) -> Option<String> {
+    let name = key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?;
+    Some(name.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The traces of events, where somebody collects them.
+//! The traces of events, where a collector takes them.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Links that no subscription uses any more: what is known of them is of no use, and would be shown
-//! as if something failed.
+//! Links that no subscription uses any more: their state is of no use, and would be shown as if
+//! something failed.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -15,8 +15,8 @@ use crate::topics::topic_names;
 /// seconds.
 const READS_AT_ONCE: usize = 32;
 
-/// The links among these that no subscription of any topic uses. None are where a topic's record
-/// cannot be read: it may use any.
+/// The links among these that no subscription of any topic uses. Where a topic's record cannot be
+/// read, none are: that topic may use any.
 pub async fn unused_links(
     store: &impl ObjectStore,
     mut links: BTreeSet<Link>,

@@ -16,16 +16,16 @@ pub const UPDATE_TRIES_MAX: usize = 16;
 /// The decision about an object.
 #[derive(Debug)]
 pub enum ObjectEdit<T> {
-    /// Write these bytes, and answer this.
+    /// Write these bytes, and return this value.
     Write(Bytes, T),
-    /// Leave the object as it is, and answer this.
+    /// Leave the object as it is, and return this value.
     Keep(T),
 }
 
 /// An object that was changed, or left as it was.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UpdatedObject<T> {
-    /// The answer of the edit that counted.
+    /// The value that the edit returned which counted.
     pub answer: T,
     /// The version that was written; `None` if nothing was.
     pub etag: Option<ETag>,
@@ -40,8 +40,8 @@ pub enum UpdateError<E> {
     /// The edit refused.
     #[error(transparent)]
     Edit(E),
-    /// The object could not be written, or the answer of the store was lost: the kind of the error
-    /// tells.
+    /// The object could not be written, or the response of the store was lost: the kind of the
+    /// error tells.
     #[error("failed to write the object")]
     Write(#[source] PortError),
     /// Other writers won each time.
@@ -55,7 +55,7 @@ pub async fn get_newer<S: ObjectStore>(
     key: &str,
     known: Option<&ETag>,
 ) -> Result<RevalidatedObject, PortError> {
-    // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
+    // Boxed: the compiler finds the layout of the SDK's futures too deep otherwise.
     match known {
         Some(etag) => Box::pin(store.get_if_changed(key, etag)).await,
         None => Ok(Box::pin(store.get(key))
@@ -74,9 +74,9 @@ pub async fn update_object<S: ObjectStore, T, E>(
     update_object_with(store, key, |found| ready(edit(found))).await
 }
 
-/// Changes an object like [`update_object`] that is most likely not there yet: it is written without being
-/// read first, one request instead of two. If it is there after all, the edit decides again with
-/// what it holds.
+/// Changes an object like [`update_object`] that is most likely not there yet: it is written
+/// without being read first, one request instead of two. If it is there after all, the edit decides
+/// again with what it holds.
 pub async fn create_or_update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,

@@ -1,11 +1,11 @@
 //! The events that wait: one count for everything that shows one.
 //!
-//! They wait in the queue, which counts them itself where it can, and in parked and held objects,
+//! Events wait in the queue, which counts them itself where it can, and in parked and held objects,
 //! whose keys say how many events they carry. The embedded store counts those too. Where a store
 //! does not, they are listed. Where the queue cannot be asked, as SQS cannot, the records of the
-//! delivery log say what waits ([`book`]): for another attempt, or since it was handed back. What
-//! was not received yet is not among them, so that their number is exact only while that queue is
-//! empty.
+//! delivery log say what waits ([`book`]): for another attempt, or since it was handed back. Events
+//! that were not received yet are not among them, so that their number is exact only while that
+//! queue is empty.
 
 pub mod book;
 pub mod numbers;
@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
+use futures_util::{Stream, TryStreamExt};
 use posthaste_core::api::WaitingCount;
 use posthaste_core::delivery_log::waiting_key;
 use posthaste_core::model::{
     SQS_GROUP_ID_CHARS_MAX, SubscriptionName, Timestamp, TopicName, message_group_id,
 };
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
+use posthaste_ports::{Clock, GroupCount, ListPage, ObjectStore, PortError, QueueReceiver};
 
 use self::numbers::WaitingNumbers;
 use crate::list_pages;
@@ -31,7 +31,7 @@ use crate::list_pages;
 const LISTING_TIME: Duration = Duration::from_secs(2);
 
 /// Minutes before the present one from which parked objects are listed where the bucket keeps the
-/// marks of deleted ones, which a list would have to pass over. What is older was slowed by
+/// marks of deleted ones, which a list would have to pass over. Older objects were slowed by
 /// pressure.
 const PARKED_BEFORE_MINUTES: u64 = 60;
 
@@ -40,7 +40,7 @@ const PARKED_BEFORE_MINUTES: u64 = 60;
 pub struct WaitingEvents<'a, Q, S, C> {
     /// The delivery queue.
     pub deliveries: &'a Q,
-    /// That of the slow lane, where there is one.
+    /// The delivery queue of the slow lane, where there is one.
     pub slow_deliveries: Option<&'a Q>,
     /// The state bucket.
     pub state: &'a S,
@@ -50,13 +50,13 @@ pub struct WaitingEvents<'a, Q, S, C> {
     pub recorded_until: Option<Timestamp>,
 }
 
-/// What waits of all subscriptions.
+/// The counts of all subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllWaiting {
-    /// What waits of each subscription that has anything, by [`message_group_id`]: `topic.subscription` in
-    /// lower case.
+    /// The count of each subscription that has waiting events, by [`message_group_id`]:
+    /// `topic.subscription` in lower case.
     pub by_group: BTreeMap<String, WaitingCount>,
-    /// What is known of a subscription that has nothing.
+    /// The count of a subscription without waiting events.
     nothing: WaitingCount,
 }
 
@@ -68,7 +68,7 @@ impl AllWaiting {
         sum
     }
 
-    /// What waits of a subscription.
+    /// The count of a subscription.
     pub fn for_subscription(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
         let mut count = self.nothing;
         if let Some(found) = self.by_group.get(&message_group_id(topic, name)) {
@@ -79,7 +79,7 @@ impl AllWaiting {
 }
 
 /// The counts to which objects are added, by the folder of their subscription. `None` for a folder
-/// that nobody asked for.
+/// that was not asked for.
 trait FolderCounts {
     fn count_of_folder(&mut self, folder: &str) -> Option<&mut WaitingCount>;
 }
@@ -115,7 +115,7 @@ impl FolderCounts for AllWaiting {
 }
 
 impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
-    /// What waits of these subscriptions of a topic, in their order.
+    /// Counts the waiting events of these subscriptions of a topic, in their order.
     pub async fn count_for(
         &self,
         topic: &TopicName,
@@ -167,7 +167,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         Ok(counts)
     }
 
-    /// What waits of every subscription that has anything.
+    /// Counts the waiting events of every subscription that has any.
     pub async fn count_all(&self) -> Result<AllWaiting, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let queued = self.deliveries.waiting_by_group().await?;
@@ -191,8 +191,9 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         Ok(all)
     }
 
-    /// What is parked and held of every subscription, as it is listed, without what was published for
-    /// later. `None` if there was no time for all of it, or an object does not say what it carries.
+    /// The parked and held events of every subscription, as they are listed, without those that
+    /// were published for later. `None` if there was no time for all of them, or if an object does
+    /// not say how many it carries.
     pub(crate) async fn count_listed(&self) -> Result<Option<BTreeMap<String, u64>>, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let mut by_folder = ByFolder::default();
@@ -210,7 +211,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         ))
     }
 
-    /// Adds what records say of every subscription.
+    /// Adds the numbers that records give for every subscription.
     async fn add_recorded(&self, all: &mut AllWaiting) {
         let Some(numbers) = WaitingNumbers::read_all(self.state, self.clock.now()).await else {
             return;
@@ -233,15 +234,14 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 
     /// Whether nothing is in the delivery queues, which may hold events of which no record tells.
     async fn are_queues_empty(&self) -> bool {
-        let unknown = |error: &PortError| {
-            let error = error as &dyn Error;
-            tracing::warn!(
-                error,
-                "what waits is a lower bound, a delivery queue not counted"
-            );
-        };
         for queue in [self.deliveries].into_iter().chain(self.slow_deliveries) {
-            let counts = queue.counts().await.inspect_err(unknown);
+            let counts = queue.counts().await.inspect_err(|error| {
+                let error = error as &dyn Error;
+                tracing::warn!(
+                    error,
+                    "what waits is a lower bound, a delivery queue not counted"
+                );
+            });
             if counts.map_or(true, |counts| counts.total() > 0) {
                 return false;
             }
@@ -262,7 +262,8 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         true
     }
 
-    /// Adds what is parked, and what is held under a prefix; whether there was time for all of it.
+    /// Adds the parked events, and those that are held under a prefix. Returns whether there was
+    /// time for all of them.
     async fn add_objects(
         &self,
         held: &str,
@@ -273,24 +274,22 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         let minute = self.clock.now().minute_rounded_down();
         let after =
             has_marks.then(|| layout::parked_before(minute.saturating_sub(PARKED_BEFORE_MINUTES)));
-        let parked = self
-            .add_listed((layout::PARKED, after), counts, add_parked, until)
-            .await?;
-        let held = self
-            .add_listed((held, None), counts, add_held, until)
-            .await?;
+        let parked = list_pages(self.state, layout::PARKED, after);
+        let parked = self.add_listed(parked, counts, add_parked, until).await?;
+        let held = list_pages(self.state, held, None);
+        let held = self.add_listed(held, counts, add_held, until).await?;
         Ok(parked && held)
     }
 
     async fn add_listed<T: FolderCounts>(
         &self,
-        (prefix, after): (&str, Option<String>),
+        pages: impl Stream<Item = Result<ListPage, PortError>> + Send,
         counts: &mut T,
         add: impl Fn(&mut T, &str) -> Option<()>,
         until: Duration,
     ) -> Result<bool, PortError> {
-        let mut listed = std::pin::pin!(list_pages(self.state, prefix, after));
-        while let Some(page) = listed.try_next().await? {
+        let mut pages = std::pin::pin!(pages);
+        while let Some(page) = pages.try_next().await? {
             for object in &page.objects {
                 add(counts, &object.key);
             }

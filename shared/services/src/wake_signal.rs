@@ -1,5 +1,5 @@
-//! The signal to wake that there is, or will be, work, so that it does not rest. Sent before work
-//! is made.
+//! The signal that tells wake that there is, or will be, work, so that it does not rest. Sent
+//! before work is made.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Guesses at keys: each is counted, the log speaks of them once a minute, and where waiting costs
-//! nothing their answers wait. The right key never waits, and nothing is locked.
+//! nothing their responses wait. The right key never waits, and nothing is locked.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::sync::Semaphore;
 
 use crate::LogTally;
 
-/// Most wrong keys of one door whose answers wait at once. More of them are refused at once.
+/// Most wrong keys of one door whose responses wait at once. More of them are refused at once.
 const WAITING_MAX: usize = 8;
 
-/// The wait of the answer to a wrong key.
+/// The wait of the response to a wrong key.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Wait that is asked of a client whose wrong key found no place to wait.
@@ -23,24 +23,24 @@ const WRONG_KEY_COUNT: &str = "WrongKeyCount";
 /// The wrong keys of one door.
 #[derive(Debug, Default)]
 pub struct WrongKeys {
-    /// `None` where no answer waits.
+    /// `None` where no response waits.
     places: Option<Semaphore>,
     tally: LogTally,
 }
 
-/// The answer that a wrong key gets.
+/// The treatment of a wrong key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum WrongKeyAnswer {
     /// The key is wrong.
     Wrong,
-    /// Too many wrong keys wait for their answers.
+    /// Too many wrong keys wait for their responses.
     TooMany,
 }
 
 impl WrongKeys {
-    /// A door at which the answer to a wrong key waits for a second. On Lambda that would be paid
-    /// for.
+    /// A door at which the response to a wrong key waits for a second. On Lambda that second would
+    /// cost money.
     pub fn with_pause() -> Self {
         Self {
             places: Some(Semaphore::new(WAITING_MAX)),
@@ -48,7 +48,7 @@ impl WrongKeys {
         }
     }
 
-    /// Notes a wrong key at the door of this function, and waits before its answer.
+    /// Notes a wrong key at the door of this function, and waits before the response.
     pub async fn refuse(&self, function: &'static str, clock: &impl Clock) -> WrongKeyAnswer {
         self.note_wrong_key(function, clock);
         self.slow_down(clock).await
@@ -69,7 +69,7 @@ impl WrongKeys {
         self.tally.add(1, clock.monotonic())
     }
 
-    /// Waits before the answer to a wrong key, if there is a place to wait.
+    /// Waits before the response to a wrong key, if there is a place to wait.
     pub async fn slow_down(&self, clock: &impl Clock) -> WrongKeyAnswer {
         if let Some(places) = &self.places {
             let Ok(_place) = places.try_acquire() else {
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// A door without places to wait answers a wrong key at once, as on Lambda, where waits cost.
+    /// A door without places to wait refuses a wrong key at once, as on Lambda, where waits cost.
     #[tokio::test]
     async fn wrong_key_is_answered_at_once_without_places_to_wait() {
         let keys = WrongKeys::default();

@@ -7,8 +7,8 @@ use http_body_util::{BodyExt, Limited};
 use maud::{Markup, html};
 use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
 
-use crate::asked::FormFields;
 use crate::console::PATH;
+use crate::extract::FormFields;
 use crate::page::{ConsolePage, FORM_TOKEN};
 use crate::session::{ConsoleSession, SessionKey};
 
@@ -63,7 +63,7 @@ fn fetch_site(headers: &HeaderMap) -> Option<&str> {
     headers.get(FETCH_SITE)?.to_str().ok()
 }
 
-/// The answer to a form of a session that has ended. It gives back what was typed.
+/// The response to a form of a session that has ended: a page with the text that was typed.
 pub(super) fn signed_out_page(
     headers: &HeaderMap,
     fields: &FormFields,
@@ -77,7 +77,7 @@ pub(super) fn signed_out_page(
     ConsolePage::new("You are signed out", body).with_status(StatusCode::FORBIDDEN)
 }
 
-/// The answer to a form that no page of this session sent. It gives back what was typed.
+/// The response to a form that no page of this session sent: a page with the text that was typed.
 pub(super) fn expired_page(headers: &HeaderMap, fields: &FormFields) -> ConsolePage {
     let body = html! {
         p {

@@ -21,9 +21,9 @@ use url::form_urlencoded;
 
 use super::form;
 use super::visitors::VisitorAccess;
-use crate::asked::FormFields;
 use crate::console::PATH;
 use crate::cookie;
+use crate::extract::FormFields;
 use crate::page::{ConsolePage, PageFrame};
 use crate::session::{ConsoleSession, SessionKey};
 use crate::visit::{OverTls, PageVisit, SignInMistake};
@@ -179,7 +179,7 @@ async fn check_form(
     Ok(mistake)
 }
 
-/// The answer to a visitor who is not signed in.
+/// The response to a visitor who is not signed in.
 async fn send_to_sign_in<S: ObjectStore, C: Clock, E: Entropy>(
     access: &VisitorAccess<S, C, E>,
     mut request: Request,
@@ -200,7 +200,7 @@ async fn send_to_sign_in<S: ObjectStore, C: Clock, E: Entropy>(
     form::signed_out_page(request.headers(), &fields, &sign_in_url(&asked)).into_response()
 }
 
-/// Puts the page of an answer into its frame, and adds what every answer carries.
+/// Puts the page of a response into its frame, and adds the headers that every response has.
 fn framed_response(mut response: Response, frame: Option<&PageFrame>) -> Response {
     if let Some(page) = response.extensions_mut().remove::<ConsolePage>() {
         *response.body_mut() = Body::from(page.render(frame));
@@ -226,7 +226,7 @@ fn framed_response(mut response: Response, frame: Option<&PageFrame>) -> Respons
     response
 }
 
-/// The sign-in page, from which the visitor comes to the page that was asked for.
+/// The address of the sign-in page, which leads on to the page that was asked for.
 fn sign_in_url(asked: &str) -> String {
     let query = form_urlencoded::Serializer::new(String::new())
         .append_pair("next", asked)

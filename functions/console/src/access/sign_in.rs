@@ -14,9 +14,9 @@ use posthaste_services::WrongKeyAnswer;
 
 use super::guard::unavailable_page;
 use super::visitors::VisitorAccess;
-use crate::asked::{FormFields, PageQuery};
 use crate::console::PATH;
 use crate::cookie;
+use crate::extract::{FormFields, PageQuery};
 use crate::pages::sign_in::{self, SignInQuery};
 use crate::session::ConsoleSession;
 use crate::visit::{PageVisit, SignInMistake};
@@ -83,7 +83,7 @@ where
 }
 
 impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
-    /// Waits before the answer to a wrong key, if there is a place to wait.
+    /// Waits before the response to a wrong key, if there is a place to wait.
     async fn slow_down(&self) -> SignInMistake {
         match self.wrong_keys.slow_down(&self.clock).await {
             WrongKeyAnswer::Wrong => SignInMistake::WrongKey,

@@ -50,8 +50,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         }
     }
 
-    /// The same where the answer to a wrong key waits for a second. On Lambda that would be paid
-    /// for.
+    /// The same, where the response to a wrong key waits for a second. On Lambda that second would
+    /// cost money.
     #[must_use]
     pub fn slowing_wrong_keys(self) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
     }
 
     /// Whether a request comes from a visitor who is signed in, as far as this process knows the
-    /// key of sessions. It asks nobody.
+    /// key of sessions. No store is asked.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         let now = self.clock.now();
         self.session_key.cached_key().is_some_and(|key| {
@@ -105,16 +105,13 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         now: Timestamp,
     ) -> Result<(SessionKey, Option<ConsoleSession>), SessionKeyError> {
         let key = self.session_key.get_or_read(&self.key_ports()).await?;
-        let found = |key: &SessionKey| {
-            cookie::session_values(headers).find_map(|it| ConsoleSession::parse(&it, key, now))
-        };
-        let session = found(&key);
+        let session = session_of_request(headers, &key, now);
         if session.is_some() || cookie::session_values(headers).next().is_none() {
             return Ok((key, session));
         }
         let newer = self.session_key.newer_key(&self.key_ports()).await?;
         Ok(newer.map_or((key, None), |key| {
-            let session = found(&key);
+            let session = session_of_request(headers, &key, now);
             (key, session)
         }))
     }
@@ -140,8 +137,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
 
     /// Adds sign-ins with wrong keys to the audit trail.
     pub(super) async fn audit_refused_keys(&self, peer: Option<PeerAddress>, keys: u64) {
-        let from = (AuditDoor::Console, peer);
-        note_refused_keys(&self.state, self.clock.now(), from, keys).await;
+        let now = self.clock.now();
+        note_refused_keys(&self.state, now, AuditDoor::Console, peer, keys).await;
     }
 
     /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so
@@ -149,4 +146,12 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
     pub(super) fn is_admin_key(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.matches_key(offered)
     }
+}
+
+fn session_of_request(
+    headers: &HeaderMap,
+    key: &SessionKey,
+    now: Timestamp,
+) -> Option<ConsoleSession> {
+    cookie::session_values(headers).find_map(|it| ConsoleSession::parse(&it, key, now))
 }

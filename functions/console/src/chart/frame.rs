@@ -10,7 +10,7 @@ pub(super) const RIGHT: f64 = 394.0;
 pub(super) const TOP: f64 = 8.0;
 pub(super) const BOTTOM: f64 = 124.0;
 
-/// How values are drawn.
+/// The form in which values are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChartShape {
     /// A line from point to point.

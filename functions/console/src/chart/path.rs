@@ -68,13 +68,12 @@ fn step_path(values: &[Option<f64>], top: f64) -> String {
     let width = point_width(values.len());
     let heights = y_positions(values.iter().copied(), top);
     for (at, x, y) in known_points(&heights, 0.0, width) {
-        let (before, after) = neighbour_positions(&heights, at);
-        match before {
+        match height_at(&heights, at.checked_sub(1)) {
             None => append_text(&mut path, format_args!("M{} {y}", one_decimal(x))),
             Some(before) if before == y => {}
             Some(_) => append_text(&mut path, format_args!("V{y}")),
         }
-        if after != Some(y) {
+        if height_at(&heights, at.checked_add(1)) != Some(y) {
             append_text(&mut path, format_args!("H{}", one_decimal(x + width)));
         }
     }
@@ -132,10 +131,8 @@ fn known_points(
         .filter_map(|((at, y), x)| Some((at, x, y.as_deref()?)))
 }
 
-/// The heights before and after a point.
-fn neighbour_positions(heights: &[Option<String>], at: usize) -> (Option<&str>, Option<&str>) {
-    let height = |at: Option<usize>| heights.get(at?)?.as_deref();
-    (height(at.checked_sub(1)), height(at.checked_add(1)))
+fn height_at(heights: &[Option<String>], at: Option<usize>) -> Option<&str> {
+    heights.get(at?)?.as_deref()
 }
 
 fn append_text(path: &mut String, text: std::fmt::Arguments<'_>) {

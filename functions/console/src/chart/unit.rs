@@ -1,6 +1,6 @@
 //! Units of values: how they are written, and where an axis ends.
 
-use crate::shown::number;
+use crate::display::number;
 
 /// The unit of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use posthaste_core::api::problem::ApiProblem;
 use posthaste_yaml::{TextMistake, value_mistake};
 
 use crate::api::ApiRefusal;
-use crate::asked::FormFields;
+use crate::display::number;
+use crate::extract::FormFields;
 use crate::page::ConsolePage;
-use crate::shown::number;
 
 /// Longest text of settings, in bytes: enough for those of any subscription.
 const TEXT_BYTES_MAX: usize = 64 * 1024;

@@ -44,7 +44,8 @@ impl DraftEditor<'_> {
             .with_status(status)
     }
 
-    /// The page with the form after the API did not answer what the draft is compared with.
+    /// The page with the form after the API did not return the settings that the draft is compared
+    /// with.
     pub(crate) fn unread_page(&self, refusal: &ApiRefusal) -> ConsolePage {
         let note = html! { (problem_box(refusal)) p { "Nothing was saved. Your text is below." } };
         self.noted_page(&note).with_status(refusal.status_code())
@@ -72,8 +73,8 @@ impl DraftEditor<'_> {
         })
     }
 
-    /// The page with what saving would change of `what`, whose version is `present`. Saving from
-    /// there is of the present version.
+    /// The page with the changes that saving would make to `what`, whose version is `present`.
+    /// Saving from there is of the present version.
     pub(crate) fn difference_page(
         &self,
         what: &str,

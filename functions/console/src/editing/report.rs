@@ -1,4 +1,4 @@
-//! What is wrong with a draft, and what saving it would change.
+//! The mistakes of a draft, and the changes that saving it would make.
 
 use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
@@ -6,11 +6,11 @@ use posthaste_yaml::{TextMistake, TextPlace};
 
 use super::draft::SettingsDraft;
 use crate::api::ApiRefusal;
-use crate::doubt;
+use crate::display::foreign_cut;
 use crate::page::problem_box;
-use crate::shown::foreign_cut;
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
+use crate::uncertain;
 
 /// The columns.
 const COLUMNS: [TableColumn; 1] = [Text("What changes")];
@@ -41,7 +41,7 @@ pub(crate) fn unsaved_note(draft: &SettingsDraft, refusal: &ApiRefusal, page: &s
     }
     html! {
         (problem_box(refusal))
-        (doubt::uncertainty_hint(refusal, "this was saved", page, "what is there now"))
+        (uncertain::uncertainty_hint(refusal, "this was saved", page, "what is there now"))
     }
 }
 
@@ -53,7 +53,7 @@ fn mistake_line(mistake: &TextMistake) -> Markup {
     }
 }
 
-/// What saving would change.
+/// The changes that saving would make.
 pub(super) fn change_table(changes: &[MemberChange]) -> Markup {
     html! {
         @if changes.is_empty() {

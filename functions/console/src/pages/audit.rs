@@ -11,11 +11,11 @@ use serde::Deserialize;
 use super::topic_names::TopicNames;
 use crate::address::{self, PageAddress};
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::asked::PageQuery;
 use crate::console::PageContext;
-use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE, list_pager, refusal_note};
+use crate::display::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
+use crate::extract::PageQuery;
+use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
@@ -98,18 +98,13 @@ impl AuditPageQuery {
     }
 
     fn filter_form(&self, topics: &TopicNames, refusal: Option<&ApiRefusal>) -> Markup {
-        let field = |name, label, value| FormField {
-            name,
-            label,
-            value,
-            example: TIME_EXAMPLE,
-            refusal,
-        };
+        let from = FormField::new("from", "From (UTC)", self.from.as_deref(), refusal);
+        let to = FormField::new("to", "To (UTC)", self.to.as_deref(), refusal);
         html! {
             form.filters method="get" action=(PageAddress::new(&["audit"])) {
                 (topics.topic_field("(any topic)", self.topic.as_deref(), refusal))
-                (field("from", "From (UTC)", self.from.as_deref()).text_input())
-                (field("to", "To (UTC)", self.to.as_deref()).text_input())
+                (from.time_input())
+                (to.time_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }

@@ -24,12 +24,12 @@ use self::rows::letter_table;
 use self::search::{DeadLetterSearch, FIELDS, filter_form};
 use super::topic_names::TopicNames;
 use crate::api::ApiRefusal;
-use crate::asked::PageQuery;
 use crate::console::PageContext;
+use crate::display::foreign_text;
+use crate::extract::PageQuery;
 use crate::filters::{pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::parts::DoneNoticeQuery;
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The notices of actions.

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use crate::asked::FormFields;
+use crate::display::foreign_text;
+use crate::extract::FormFields;
 use crate::page::{ConsolePage, form_token};
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 use axum::http::StatusCode;
 

@@ -1,6 +1,7 @@
 //! Editing the settings of a subscription.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -12,9 +13,9 @@ use posthaste_yaml::TextMistake;
 use serde_json::{Value, json};
 
 use crate::api::{ApiRefusal, RequestTarget};
-use crate::asked::{FormFields, PathParts};
 use crate::console::{ConsoleState, PageContext};
-use crate::editing::{DraftEditor, EditStep, SettingsDraft};
+use crate::editing::{DraftEditor, EditStep, SettingsDraft, unplaced_mistake};
+use crate::extract::{FormFields, PathParts};
 use crate::page::{ConsolePage, PageResult};
 use crate::pages::subscription::{SubscriptionInUrl, settings_text};
 use crate::parts::address_after;
@@ -25,6 +26,14 @@ pub(super) struct WantedSettings {
     pub(super) settings: SubscriptionSettings,
     /// The subscription as it would be shown.
     pub(super) next: SubscriptionSettings,
+}
+
+/// The settings that a draft is compared with.
+struct PresentSettings {
+    /// The topic as it is shown, with the subscription.
+    topic: TopicSettings,
+    /// The version of the subscription.
+    version: String,
 }
 
 /// The form with the present settings.
@@ -50,7 +59,7 @@ pub(crate) async fn show_form(
     Ok(draft_editor(&visit, named, &draft).form_page(&[]))
 }
 
-/// A step of editing.
+/// Takes the step of editing that the form names.
 pub(crate) async fn submit_form(
     pages: PageContext,
     visit: PageVisit,
@@ -67,12 +76,12 @@ pub(crate) async fn submit_form(
     if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let present = load_present(&pages, named).await;
-    let (present, version) = present.map_err(|refusal| editor.unread_page(&refusal))?;
-    let wanted = wanted_settings(&present, &name, &draft, visit.now).map_err(mistaken)?;
+    let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
+    let wanted = wanted_settings(&present.topic, &name, &draft, visit.now)
+        .map_err(|mistakes| editor.form_page(&mistakes))?;
     if step == EditStep::Check {
-        return Ok(review_page(&editor, named, (&present, &version), &wanted).into_response());
+        return Ok(review_page(&editor, named, &present, &wanted).into_response());
     }
     let saved = pages.api.send_json::<Value>(
         Method::PUT,
@@ -85,19 +94,18 @@ pub(crate) async fn submit_form(
             Redirect::to(&address_after(&named.page_path(&[]), "saved", visit.now)).into_response(),
         ),
         Err(refusal) if refusal.is_version_conflict() => {
-            Ok(review_page(&editor, named, (&present, &version), &wanted).into_response())
+            Ok(review_page(&editor, named, &present, &wanted).into_response())
         }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }
 }
 
-/// The topic as it is shown, and the version of the subscription.
 async fn load_present(
     pages: &ConsoleState,
     named: SubscriptionInUrl<'_>,
-) -> Result<(TopicSettings, String), ApiRefusal> {
-    // The version first: if the topic is newer than it, saving is refused, and not the newer one
-    // lost.
+) -> Result<PresentSettings, ApiRefusal> {
+    // The version is read first: if the topic is newer, saving is refused and does not undo the
+    // newer change.
     let found = pages
         .api
         .get_versioned::<Value>(named.request_target(&[]))
@@ -106,7 +114,10 @@ async fn load_present(
         .api
         .get(RequestTarget::new(&["topics", named.topic]))
         .await?;
-    Ok((topic, found.etag.unwrap_or_default()))
+    Ok(PresentSettings {
+        topic,
+        version: found.etag.unwrap_or_default(),
+    })
 }
 
 /// The settings that a draft gives the topic's subscription `name`, or the mistakes of the draft.
@@ -116,18 +127,21 @@ pub(super) fn wanted_settings(
     draft: &SettingsDraft,
     now: Timestamp,
 ) -> Result<WantedSettings, Vec<TextMistake>> {
-    let mistaken =
-        |error: &dyn std::fmt::Display| vec![crate::editing::unplaced_mistake("name", error)];
-    let name = SubscriptionName::parse(name).map_err(|error| mistaken(&error))?;
+    let name = SubscriptionName::parse(name).map_err(|error| name_mistakes(&error))?;
     let of = topic
         .name
         .clone()
-        .ok_or_else(|| mistaken(&"the topic has no name"))?;
-    let check = |written: &SubscriptionSettings| check_subscription(&of, topic, &name, written);
-    let settings = posthaste_yaml::read_subscription(draft.text.as_bytes(), &check)?;
+        .ok_or_else(|| name_mistakes(&"the topic has no name"))?;
+    let settings = posthaste_yaml::read_subscription(draft.text.as_bytes(), &|written| {
+        check_subscription(&of, topic, &name, written)
+    })?;
     let next = preview_settings(&of, topic, &name, &settings, now)
         .map_err(|problem| draft.problem_mistakes(&problem, &format!("subscriptions.{name}.")))?;
     Ok(WantedSettings { settings, next })
+}
+
+fn name_mistakes(error: &dyn Display) -> Vec<TextMistake> {
+    vec![unplaced_mistake("name", error)]
 }
 
 fn preview_settings(
@@ -156,16 +170,16 @@ fn preview_settings(
 fn review_page(
     editor: &DraftEditor<'_>,
     named: SubscriptionInUrl<'_>,
-    (present, version): (&TopicSettings, &str),
+    present: &PresentSettings,
     wanted: &WantedSettings,
 ) -> ConsolePage {
     let name = SubscriptionName::parse(named.name).ok();
     let before = name
         .as_ref()
-        .and_then(|name| present.find_subscription(name))
+        .and_then(|name| present.topic.find_subscription(name))
         .map(|(_, before)| json!(before));
     let changes = subscription_differences(&before.unwrap_or_default(), &json!(wanted.next));
-    editor.difference_page("subscription", version, &changes)
+    editor.difference_page("subscription", &present.version, &changes)
 }
 
 fn draft_editor<'a>(

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::address;
 use crate::api::{ApiResponse, RequestTarget};
-use crate::asked::{FormFields, PathParts};
 use crate::console::PageContext;
 use crate::editing::{DraftEditor, EditStep, SettingsDraft};
+use crate::extract::{FormFields, PathParts};
 use crate::page::{ConsolePage, PageResult};
 use crate::parts::address_after;
 use crate::visit::PageVisit;
@@ -46,7 +46,7 @@ pub(crate) async fn show_form(
     Ok(draft_editor(&visit, &topic, &draft).form_page(&[]))
 }
 
-/// A step of editing.
+/// Takes the step of editing that the form names.
 pub(crate) async fn submit_form(
     pages: PageContext,
     visit: PageVisit,
@@ -59,7 +59,6 @@ pub(crate) async fn submit_form(
     if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let target = RequestTarget::new(&["topics", &topic]);
     let present = pages
         .api
@@ -69,9 +68,9 @@ pub(crate) async fn submit_form(
     let Some(name) = &present.body.name else {
         return Err(ConsolePage::bad_request("the topic has no name"));
     };
-    let settings = parse_settings(name, &draft).map_err(mistaken)?;
+    let settings = parse_settings(name, &draft).map_err(|mistakes| editor.form_page(&mistakes))?;
     let next = preview_topic(name, &present.body, &settings, visit.now)
-        .map_err(|problem| mistaken(draft.problem_mistakes(&problem, "")))?;
+        .map_err(|problem| editor.form_page(&draft.problem_mistakes(&problem, "")))?;
     if step == EditStep::Check {
         return Ok(review_page(&editor, &present, &next).into_response());
     }

@@ -1,13 +1,13 @@
 //! One event: its deliveries, and the attempts of each.
 
-mod around;
-mod asked;
 mod attempt;
+mod context;
 mod deliveries;
 mod delivery;
 mod facts;
 mod headers;
 mod payload;
+mod request;
 mod resend;
 
 use std::time::Duration;
@@ -18,24 +18,24 @@ use posthaste_core::api::events::{DeliveryView, EventView, IdInUrl};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::Timestamp;
 
-use self::around::EventPageContext;
-use self::asked::{EventIdPageQuery, EventPageQuery, EventPageRequest, ID_CHARS_MAX};
+use self::context::EventPageContext;
 use self::deliveries::delivery_list;
 pub(crate) use self::delivery::state_badge;
 use self::headers::headers_by_subscription;
 pub(crate) use self::payload::json_body;
 use self::payload::payload_section;
+use self::request::{EventIdPageQuery, EventPageQuery, EventPageRequest, ID_CHARS_MAX};
 use self::resend::DONE;
 pub(crate) use self::resend::{resend, resend_address};
 use super::known_topic::KnownTopic;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
-use crate::asked::{PageQuery, PathParts};
 use crate::console::PageContext;
-use crate::filters::{FormField, TIME_EXAMPLE, hidden_fields};
+use crate::display::{foreign_cut, foreign_text, visible_text};
+use crate::extract::{PageQuery, PathParts};
+use crate::filters::{FormField, hidden_fields};
 use crate::page::{ConsolePage, MenuSection, PageResult};
-use crate::parts::DoneNoticeQuery;
-use crate::shown::{foreign_cut, foreign_text, visible_text};
+use crate::parts::{DoneNoticeQuery, foreign_fact};
 use crate::visit::PageVisit;
 
 /// The time after which all subscriptions have had their first attempt, where nothing holds it up.
@@ -117,12 +117,11 @@ async fn event_page(
 /// Whether the page may still change by itself. Other subscriptions may have their first attempt,
 /// and so their first record, a little later.
 fn is_changing(view: &EventView, now: Timestamp) -> bool {
-    let is_fresh = |it: &DeliveryView| now.since(it.accepted_at.0) <= FIRST_ATTEMPTS;
     view.state.is_none()
         || view
             .deliveries
             .iter()
-            .any(|it| is_fresh(it) || !has_ended(it))
+            .any(|it| now.since(it.accepted_at.0) <= FIRST_ATTEMPTS || !has_ended(it))
 }
 
 fn has_ended(it: &DeliveryView) -> bool {
@@ -143,7 +142,7 @@ fn select_deliveries(asked: &EventPageRequest<'_>, mut view: EventView) -> Event
     view
 }
 
-/// The page of a question that the API refuses.
+/// The page of a query that the API refuses.
 fn refused_page(asked: &EventPageRequest<'_>, refusal: &ApiRefusal) -> ConsolePage {
     let body = html! {
         (crate::filters::refusal_note(refusal, &["from", "to"]))
@@ -156,9 +155,6 @@ fn refused_page(asked: &EventPageRequest<'_>, refusal: &ApiRefusal) -> ConsolePa
 
 fn event_summary(asked: &EventPageRequest<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
     let first = view.deliveries.first();
-    let text = |name, value: Option<&String>| {
-        html! { @if let Some(value) = value { dt { (name) } dd { (foreign_cut(value, ID_CHARS_MAX)) } } }
-    };
     html! {
         dl.facts {
             dt { "Topic" }
@@ -172,25 +168,19 @@ fn event_summary(asked: &EventPageRequest<'_>, view: &EventView, topic: &KnownTo
             dt { "Id" }
             dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
             @if let Some(state) = view.state { dt { "State" } dd { (state_badge(state)) } }
-            (text("Type", first.and_then(|it| it.event_type.as_ref())))
-            (text("Source", first.and_then(|it| it.source.as_ref())))
-            (text("Subject", first.and_then(|it| it.subject.as_ref())))
+            (foreign_fact("Type", first.and_then(|it| it.event_type.as_deref()), ID_CHARS_MAX))
+            (foreign_fact("Source", first.and_then(|it| it.source.as_deref()), ID_CHARS_MAX))
+            (foreign_fact("Subject", first.and_then(|it| it.subject.as_deref()), ID_CHARS_MAX))
         }
     }
 }
 
 /// The form that narrows the search to a time.
 fn time_filter_form(asked: &EventPageRequest<'_>, refusal: Option<&ApiRefusal>) -> Markup {
-    let field = |name, label, value: &Option<String>| {
-        FormField {
-            name,
-            label,
-            value: value.as_deref(),
-            example: TIME_EXAMPLE,
-            refusal,
-        }
-        .text_input()
-    };
+    let from = asked.query.from.as_deref();
+    let to = asked.query.to.as_deref();
+    let from = FormField::new("from", "Records from (UTC)", from, refusal);
+    let to = FormField::new("to", "Records before (UTC)", to, refusal);
     // A field does not keep line breaks and control characters as they are.
     let is_kept = !asked.id.contains('\n') && visible_text(asked.id) == asked.id;
     let carried = if is_kept {
@@ -218,8 +208,8 @@ fn time_filter_form(asked: &EventPageRequest<'_>, refusal: Option<&ApiRefusal>) 
             summary { "Search another time" }
             form.filters method="get" action=(action) {
                 (hidden_fields(&kept))
-                (field("from", "Records from (UTC)", &asked.query.from))
-                (field("to", "Records before (UTC)", &asked.query.to))
+                (from.time_input())
+                (to.time_input())
                 div { button type="submit" { "Search" } }
             }
         }

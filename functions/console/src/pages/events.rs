@@ -16,14 +16,14 @@ use self::search::{FIELDS, filter_form};
 use super::topic_names::TopicNames;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
-use crate::asked::PageQuery;
 use crate::console::{PATH, PageContext};
+use crate::display::{foreign_text, time_tag};
+use crate::extract::PageQuery;
 use crate::filters::{pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection};
 use crate::pages::find::find_address;
-use crate::shown::{foreign_text, time_tag};
 
-/// The records, or why there are none; `None` where nothing was asked for yet.
+/// The records, or the refusal; `None` before the first search.
 type FoundRecords = Option<Result<RecordPage, ApiRefusal>>;
 
 /// The page. A search for an event's id leads to the page of the event, which has the filters by

@@ -9,13 +9,13 @@ use serde::Deserialize;
 
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::asked::PageQuery;
 use crate::console::{PATH, PageContext};
-use crate::filters::{FormField, TIME_EXAMPLE, refusal_note};
+use crate::display::{CELL_CHARS_MAX, cell_text, foreign_cut, foreign_text, time_tag};
+use crate::extract::PageQuery;
+use crate::filters::{FormField, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::event::state_badge;
 use crate::pages::known_topic::subscription_link;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -91,32 +91,20 @@ pub(crate) fn find_form() -> Markup {
 }
 
 fn id_field(value: Option<&str>) -> Markup {
-    let field = FormField {
-        name: "id",
-        label: "Event id, webhook-id or dead-letter key",
-        value,
-        example: "msg_…",
-        refusal: None,
-    };
-    field.text_input()
+    let label = "Event id, webhook-id or dead-letter key";
+    FormField::new("id", label, value, None)
+        .with_example("msg_…")
+        .text_input()
 }
 
 fn full_form(asked: &FindPageQuery, refusal: Option<&ApiRefusal>) -> Markup {
-    let field = |name, label, value: &Option<String>| {
-        FormField {
-            name,
-            label,
-            value: value.as_deref(),
-            example: TIME_EXAMPLE,
-            refusal,
-        }
-        .text_input()
-    };
+    let from = FormField::new("from", "From (UTC)", asked.from.as_deref(), refusal);
+    let to = FormField::new("to", "To (UTC)", asked.to.as_deref(), refusal);
     html! {
         form.filters method="get" action={ (PATH) "/find" } role="search" {
             (id_field(asked.id()))
-            (field("from", "From (UTC)", &asked.from))
-            (field("to", "To (UTC)", &asked.to))
+            (from.time_input())
+            (to.time_input())
             div { button.primary type="submit" { "Find" } }
         }
     }
@@ -191,15 +179,14 @@ fn delivery_line(event: &FoundEvent, it: &DeliveryView) -> Markup {
 }
 
 fn letter_row(letter: &DeadLetterView) -> Markup {
-    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
-    let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
+    let id = cell_text(letter.id.as_deref()).unwrap_or_else(|| html! { "(no id)" });
     let address = letter_address(&letter.object).query("index", Some(letter.index));
     html! {
         tr {
             td { a href=(address) { (id) } }
-            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
+            td { @if let Some(event_type) = cell_text(letter.event_type.as_deref()) { (event_type) } }
             td { (subscription_link(&letter.topic, &letter.subscription, letter.owner_deleted)) }
-            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td { @if let Some(reason) = cell_text(letter.reason.as_deref()) { (reason) } }
             td.number { @if let Some(status) = letter.status { (status) } }
             td {
                 @if letter.resolved { span.badge.good { "resolved" } } @else { span.badge.bad { "open" } }

@@ -7,7 +7,7 @@ use posthaste_core::model::SubscriptionName;
 
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::shown::foreign_text;
+use crate::display::foreign_text;
 
 /// A topic, as far as one look-up says.
 pub(crate) enum KnownTopic {
@@ -18,12 +18,12 @@ pub(crate) enum KnownTopic {
 }
 
 impl KnownTopic {
-    /// Asks for the topic.
+    /// Loads the topic.
     pub(crate) async fn load(api: &ManageApi, topic: &str) -> Self {
         Self::from_response(api.get(RequestTarget::new(&["topics", topic])).await)
     }
 
-    /// The topic by the answer to a look-up.
+    /// The topic by the response to a look-up.
     fn from_response(answer: Result<TopicSettings, ApiRefusal>) -> Self {
         match answer {
             Ok(topic) => Self::Here(Box::new(topic)),

@@ -1,4 +1,4 @@
-//! Links and subscriptions that are not well.
+//! Unhealthy links and subscriptions.
 
 mod search;
 mod words;
@@ -10,12 +10,12 @@ use self::search::LinkSearch;
 pub(crate) use self::words::{state_badge, state_meaning};
 use crate::address;
 use crate::api::RequestTarget;
-use crate::asked::PageQuery;
 use crate::console::PageContext;
+use crate::display::{foreign_text, number, time_tag};
+use crate::extract::PageQuery;
 use crate::filters::{ROWS_MAX, pager};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::subscription::waiting::count_in_words;
-use crate::shown::{foreign_text, number, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -30,10 +30,10 @@ const COLUMNS: [TableColumn; 7] = [
     Number("Waiting events"),
 ];
 
-/// The columns of those that take the slow lane.
+/// The columns of targets in the slow lane.
 const SLOW_COLUMNS: [TableColumn; 2] = [Text("Link or subscription"), Text("Until at least")];
 
-/// Most rows that the API answers.
+/// Most rows that the API returns.
 const ROWS_KNOWN_MAX: usize = 1_000;
 
 /// The page.
@@ -74,7 +74,7 @@ pub(crate) async fn show_page(
     Ok(ConsolePage::new("Links", body).in_section(MenuSection::Links))
 }
 
-/// Those that take the slow lane.
+/// The targets in the slow lane.
 fn slow_section(targets: &[SlowTargetView]) -> Markup {
     html! {
         h2 { "Slow lane" }
@@ -113,8 +113,8 @@ fn left_out_note(rows: usize) -> Markup {
     }
 }
 
-/// Whether requests to a link or subscription failed, and it does not recover yet. The row of a
-/// paused subscription hides its health, but not since when its requests fail.
+/// Whether requests to a link or subscription failed, and it is not recovering yet. The row of a
+/// paused subscription hides its health, but not the time since which its requests fail.
 pub(crate) fn is_down(link: &LinkView) -> bool {
     link.failing_since.is_some() && link.state != LinkState::Recovering
 }

@@ -1,4 +1,4 @@
-//! Making a subscription.
+//! The creation of a subscription.
 
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
@@ -8,15 +8,15 @@ use posthaste_yaml::TextMistake;
 
 use crate::address;
 use crate::api::RequestTarget;
-use crate::asked::{FormFields, PathParts};
 use crate::console::PageContext;
+use crate::display::foreign_text;
 use crate::editing::{DraftEditor, EditStep, SettingsDraft, unplaced_mistake};
+use crate::extract::{FormFields, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::edit_subscription::{WantedSettings, wanted_settings};
 use crate::pages::subscription::{SubscriptionInUrl, settings_text};
 use crate::pages::subscription_actions::secret_to_copy;
 use crate::parts::{address_after, button_form, copy_block};
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The settings that a new subscription begins with.
@@ -60,7 +60,7 @@ pub(crate) async fn show_form(
     Ok(draft_editor(&visit, &topic, &draft).form_page(&[]))
 }
 
-/// A step of making one.
+/// Takes the step of creation that the form names.
 pub(crate) async fn submit_form(
     pages: PageContext,
     visit: PageVisit,
@@ -73,13 +73,13 @@ pub(crate) async fn submit_form(
     if step == EditStep::Edit {
         return Ok(editor.form_page(&[]).into_response());
     }
-    let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let present = pages
         .api
         .get::<TopicSettings>(RequestTarget::new(&["topics", &topic]))
         .await;
     let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
-    let wanted = new_settings(&present, &draft, &visit).map_err(mistaken)?;
+    let wanted =
+        new_settings(&present, &draft, &visit).map_err(|mistakes| editor.form_page(&mistakes))?;
     if step == EditStep::Check {
         return Ok(review_page(&editor, &wanted)?.into_response());
     }
@@ -94,7 +94,7 @@ pub(crate) async fn submit_form(
     {
         Ok(created) => Ok(created_page(&visit, named, &created.body)),
         Err(refusal) if refusal.is_version_conflict() => {
-            Err(mistaken(vec![name_taken_mistake(&draft.name)]))
+            Err(editor.form_page(&[name_taken_mistake(&draft.name)]))
         }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
     }

@@ -1,4 +1,4 @@
-//! Making a topic.
+//! The creation of a topic.
 
 use axum::http::StatusCode;
 use axum::response::Redirect;
@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::address;
 use crate::api::RequestTarget;
-use crate::asked::FormFields;
 use crate::console::PageContext;
 use crate::editing::{SettingsDraft, mistake_list, text_area, unplaced_mistake, unsaved_note};
+use crate::extract::FormFields;
 use crate::page::{ConsolePage, MenuSection, form_token};
 use crate::pages::edit_topic::parse_settings;
 use crate::pages::new_subscription::name_field;
@@ -47,12 +47,10 @@ pub(crate) async fn submit_form(
     fields: FormFields,
 ) -> Result<Redirect, ConsolePage> {
     let draft = SettingsDraft::from_form(&fields)?;
-    let mistaken = |found: Vec<TextMistake>| {
-        form_page(&visit, &draft, Some(&mistake_list(&found))).with_status(StatusCode::BAD_REQUEST)
-    };
     let name = TopicName::parse(&draft.name)
-        .map_err(|error| mistaken(vec![unplaced_mistake("name", error)]))?;
-    let settings = parse_settings(&name, &draft).map_err(mistaken)?;
+        .map_err(|error| mistaken_page(&visit, &draft, &[unplaced_mistake("name", error)]))?;
+    let settings =
+        parse_settings(&name, &draft).map_err(|found| mistaken_page(&visit, &draft, &found))?;
     match pages
         .api
         .create::<Value>(RequestTarget::new(&["topics", name.as_str()]), &settings)
@@ -63,15 +61,27 @@ pub(crate) async fn submit_form(
             "created",
             visit.now,
         ))),
-        Err(refusal) if refusal.is_version_conflict() => Err(mistaken(vec![unplaced_mistake(
-            "name",
-            format!("there is a topic {:?} already", name.as_str()),
-        )])),
+        Err(refusal) if refusal.is_version_conflict() => {
+            let text = format!("there is a topic {:?} already", name.as_str());
+            Err(mistaken_page(
+                &visit,
+                &draft,
+                &[unplaced_mistake("name", text)],
+            ))
+        }
         Err(refusal) => {
             let note = unsaved_note(&draft, &refusal, &address::topic_path(name.as_str(), &[]));
             Err(form_page(&visit, &draft, Some(&note)).with_status(refusal.status_code()))
         }
     }
+}
+
+fn mistaken_page(
+    visit: &PageVisit,
+    draft: &SettingsDraft,
+    mistakes: &[TextMistake],
+) -> ConsolePage {
+    form_page(visit, draft, Some(&mistake_list(mistakes))).with_status(StatusCode::BAD_REQUEST)
 }
 
 fn form_page(visit: &PageVisit, draft: &SettingsDraft, note: Option<&Markup>) -> ConsolePage {

@@ -1,23 +1,23 @@
 //! The state of the installation at a glance, and over the last hour.
 
 pub(crate) mod charts;
+mod data;
 mod first_steps;
-mod seen;
 mod tiles;
 
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::LinksView;
 
-use self::seen::load_overview;
+use self::data::load_overview;
 use self::tiles::OverviewTiles;
 use crate::api::ApiRefusal;
 use crate::console::{ConsoleState, PATH, PageContext};
+use crate::display::number;
 use crate::page::{ConsolePage, MenuSection};
 use crate::pages::find::find_form;
 use crate::pages::links::{is_down, target_link};
 use crate::recent::RecentHistory;
-use crate::shown::number;
 use crate::visit::PageVisit;
 
 /// Hours that the page shows.
@@ -33,13 +33,13 @@ pub(crate) async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePa
         .as_deref()
         .map(|history| RecentHistory::read(history, HOURS, visit.now));
     let progress = first_steps::load_progress(&pages.api, recent.as_ref(), visit.now);
-    let (progress, seen) = join(progress, load_overview(&pages)).await;
+    let (progress, data) = join(progress, load_overview(&pages)).await;
     let body = html! {
         (first_steps::live_section(progress.as_ref()))
         (find_form())
         section #overview data-live aria-label="Overview" {
-            (OverviewTiles { seen: &seen, recent: recent.as_ref() }.render())
-            (down_links(seen.links.as_ref()))
+            (OverviewTiles { data: &data, recent: recent.as_ref() }.render())
+            (down_links(data.links.as_ref()))
             @if let Some(recent) = &recent { (charts::last_hour_section(recent)) } @else { (no_history_note(&pages)) }
         }
     };
@@ -73,7 +73,7 @@ fn down_links(links: Result<&LinksView, &ApiRefusal>) -> Markup {
     }
 }
 
-/// The note where nobody keeps a history.
+/// The note of an installation without a history.
 fn no_history_note(pages: &ConsoleState) -> Markup {
     html! {
         h2 { "Over time" }

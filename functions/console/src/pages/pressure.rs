@@ -10,9 +10,9 @@ use posthaste_core::pressure::PressureLevel;
 use serde::Deserialize;
 
 use crate::api::RequestTarget;
-use crate::asked::PageQuery;
 use crate::chart::ChartUnit;
 use crate::console::{PATH, PageContext};
+use crate::extract::PageQuery;
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::overview::charts::{level_chart, tarpit_chart};
 use crate::recent::RecentHistory;

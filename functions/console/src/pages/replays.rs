@@ -1,7 +1,7 @@
 //! Replays: a list, and each with its progress.
 
-mod one;
-mod shown;
+mod display;
+mod replay;
 
 use axum::http::StatusCode;
 use futures_util::future::join;
@@ -9,16 +9,16 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayPage, ReplayView};
 use serde::Deserialize;
 
-pub(crate) use self::one::{cancel, show_replay};
-use self::shown::{rate_text, state_badge, target_link};
+use self::display::{rate_text, state_badge, target_link};
+pub(crate) use self::replay::{cancel, show_replay};
 use super::topic_names::TopicNames;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::asked::PageQuery;
 use crate::console::{PATH, PageContext};
+use crate::display::{foreign_text, number, time_tag};
+use crate::extract::PageQuery;
 use crate::filters::{FormField, ROWS_MAX, checkbox, list_pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
-use crate::shown::{foreign_text, number, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -102,17 +102,12 @@ impl ReplaysPageQuery {
     }
 
     fn filter_form(&self, topics: &TopicNames, refusal: Option<&ApiRefusal>) -> Markup {
-        let subscription = FormField {
-            name: "subscription",
-            label: "Subscription",
-            value: self.subscription.as_deref(),
-            example: "billing",
-            refusal,
-        };
+        let name = self.subscription.as_deref();
+        let subscription = FormField::new("subscription", "Subscription", name, refusal);
         html! {
             form.filters method="get" action=(PageAddress::new(&["replays"])) {
                 (topics.topic_field("(any topic)", self.topic.as_deref(), refusal))
-                (subscription.text_input())
+                (subscription.with_example("billing").text_input())
                 (checkbox("active", "Only those that have not ended", self.active))
                 div { button.primary type="submit" { "Search" } }
             }

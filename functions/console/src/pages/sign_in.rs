@@ -13,7 +13,7 @@ use crate::visit::{PageVisit, SignInMistake};
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(crate) struct SignInQuery {
-    /// The page to go to after it.
+    /// The page to go to after signing in.
     pub(crate) next: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 mod actions;
 pub(crate) mod filter;
 pub(crate) mod health;
-mod named;
+mod in_url;
 mod policy;
 pub(crate) mod state;
 pub(crate) mod waiting;
@@ -13,15 +13,15 @@ use maud::{Markup, html};
 use posthaste_core::api::{EndpointValidation, SubscriptionSettings};
 
 use self::actions::action_buttons;
-pub(crate) use self::named::SubscriptionInUrl;
+pub(crate) use self::in_url::SubscriptionInUrl;
 use self::policy::{header_facts, retry_policy_facts, signing_section};
 use crate::address;
-use crate::asked::{PageQuery, PathParts};
 use crate::console::PageContext;
+use crate::display::foreign_text;
+use crate::extract::{PageQuery, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::deletion;
 use crate::parts::{DoneNoticeQuery, body_block, duration_text, fact};
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The notices of actions.

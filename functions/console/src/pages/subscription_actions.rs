@@ -1,6 +1,6 @@
 //! Actions of the page of a subscription.
 
-mod tested;
+mod test_attempt;
 
 use axum::http::Method;
 use axum::response::Redirect;
@@ -9,8 +9,8 @@ use posthaste_core::api::{ForcedView, RotatedSecret, SubscriptionSettings, TestA
 use serde_json::{Map, Value};
 
 use crate::address;
-use crate::asked::{FormFields, PathParts};
 use crate::console::PageContext;
+use crate::extract::{FormFields, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::subscription::SubscriptionInUrl;
 use crate::pages::{deletion, not_found};
@@ -20,7 +20,7 @@ use crate::visit::PageVisit;
 /// The actions of which the page of the subscription shows the effect.
 const ACTIONS: [&str; 5] = ["pause", "resume", "enable", "disable", "validate"];
 
-/// Acts on the state.
+/// Changes the state of the subscription.
 pub(crate) async fn change_state(
     pages: PageContext,
     visit: PageVisit,
@@ -74,7 +74,7 @@ pub(crate) async fn force(
     )))
 }
 
-/// Sends a test event, and shows the request and its answer.
+/// Sends a test event, and shows the request and its response.
 pub(crate) async fn send_test_event(
     pages: PageContext,
     visit: PageVisit,
@@ -90,7 +90,7 @@ pub(crate) async fn send_test_event(
         .await;
     let attempt = attempt.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
     let body = html! {
-        (tested::attempt_facts(&attempt))
+        (test_attempt::attempt_facts(&attempt))
         div.actions { (button_form(&visit, &named.page_path(&["test"]), "", "Send another test event")) }
         (back_link(named))
     };

@@ -13,12 +13,12 @@ use self::publishing::publish_section;
 use self::subscriptions::SubscriptionSearch;
 use crate::address;
 use crate::api::{ApiRefusal, RequestTarget};
-use crate::asked::{PageQuery, PathParts};
 use crate::console::PageContext;
+use crate::display::foreign_text;
+use crate::extract::{PageQuery, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult, problem_box};
 use crate::pages::deletion;
 use crate::parts::{DoneNoticeQuery, duration_text, fact};
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The notices of actions.
@@ -77,14 +77,13 @@ pub(crate) async fn show_page(
 }
 
 fn topic_facts(topic: &TopicSettings) -> Markup {
-    let length = |length| html! { (duration_text(length)) };
     html! {
         dl.facts {
             (fact("Schema of events", &html! { (format!("{:?}", topic.input_schema)) }))
             @if topic.input_mapping.is_some() {
                 (fact("Input mapping", &html! { "(see settings)" }))
             }
-            (fact("Time to live", &topic.default_time_to_live.map_or_else(|| html! { "no bound" }, length)))
+            (fact("Time to live", &topic.default_time_to_live.map_or_else(|| html! { "no bound" }, |length| html! { (duration_text(length)) })))
             (fact("Delivery log", &delivery_log_text(topic)))
             @if let Some(notices) = &topic.notices_topic {
                 (fact("Notices go to", &html! {
@@ -92,7 +91,7 @@ fn topic_facts(topic: &TopicSettings) -> Markup {
                 }))
             }
             @if let Some(idle) = topic.auto_delete_on_idle {
-                (fact("Deleted when idle for", &length(idle)))
+                (fact("Deleted when idle for", &html! { (duration_text(idle)) }))
             }
         }
     }

@@ -6,13 +6,13 @@ use posthaste_core::api::{KeyName, SecretText, TopicKeysView};
 
 use crate::address;
 use crate::api::RequestTarget;
-use crate::asked::{FormFields, PathParts};
 use crate::console::PageContext;
+use crate::display::foreign_text;
+use crate::extract::{FormFields, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::deletion;
 use crate::pages::subscription_actions::no_reload_warning;
 use crate::parts::{address_after, button_form, refused_page};
-use crate::shown::foreign_text;
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 use crate::visit::PageVisit;

@@ -17,7 +17,7 @@ pub(crate) struct TopicNames {
 }
 
 impl TopicNames {
-    /// Asks for the names.
+    /// Loads the names.
     pub(crate) async fn load(api: &ManageApi) -> Result<Self, ApiRefusal> {
         let target = RequestTarget::new(&["topics"]).query("limit", Some(TOPICS_SHOWN_MAX));
         let page: TopicPage = api.get(target).await?;
@@ -60,16 +60,13 @@ impl TopicNames {
         value: Option<&str>,
         refusal: Option<&ApiRefusal>,
     ) -> Markup {
-        let same = |name: &&String| value.is_some_and(|value| name.eq_ignore_ascii_case(value));
-        let value = self.names.iter().find(same).map(String::as_str).or(value);
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        FormField {
-            name: "topic",
-            label: "Topic",
-            value,
-            example: none,
-            refusal,
-        }
-        .suggesting_input(&names)
+        let known = value.and_then(|value| {
+            let mut names = names.iter().copied();
+            names.find(|name| name.eq_ignore_ascii_case(value))
+        });
+        FormField::new("topic", "Topic", known.or(value), refusal)
+            .with_example(none)
+            .suggesting_input(&names)
     }
 }

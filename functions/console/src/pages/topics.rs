@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use crate::address::{self, PageAddress};
 use crate::api::RequestTarget;
-use crate::asked::PageQuery;
 use crate::console::PageContext;
+use crate::display::{foreign_text, number, time_tag};
+use crate::extract::PageQuery;
 use crate::filters::{FormField, ROWS_MAX, list_pager};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::parts::{DoneNoticeQuery, duration_text};
-use crate::shown::{foreign_text, number, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 use crate::visit::PageVisit;
@@ -38,18 +38,10 @@ pub(crate) struct TopicSearch {
 
 impl TopicSearch {
     fn filter_form(&self) -> Markup {
-        let label = "Name begins with";
-        let value = self.prefix.as_deref();
-        let field = FormField {
-            name: "prefix",
-            label,
-            value,
-            example: "orders",
-            refusal: None,
-        };
+        let prefix = FormField::new("prefix", "Name begins with", self.prefix.as_deref(), None);
         html! {
             form.filters method="get" action=(PageAddress::new(&["topics"])) {
-                (field.text_input())
+                (prefix.with_example("orders").text_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }

@@ -1,4 +1,4 @@
-//! Who may see pages, and what keeps others out.
+//! Access to pages: the visitors who get in, and what keeps others out.
 
 use std::future::Future;
 use std::task::{Context, Waker};

@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Writes a dead-letter object of Billing with these events. Answers its key.
+    /// Writes a dead-letter object of Billing with these events, and returns its key.
     pub(crate) fn write_letters(&self, name: &str, letters: &serde_json::Value) -> String {
         let key = format!("ORDERS/BILLING/2023/11/14/22/{name}.json");
         self.dead_letters

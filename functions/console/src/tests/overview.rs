@@ -315,7 +315,7 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
         .has_not(&["No link is down"]);
 }
 
-/// Links that recover are counted as recovering: not down, and not well either.
+/// Links that recover are counted as recovering: neither down nor healthy.
 #[tokio::test]
 async fn recovering_link_is_not_called_well() {
     let world = World::signed_in().await;

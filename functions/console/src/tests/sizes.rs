@@ -1,4 +1,4 @@
-//! Pages stay short, whatever an endpoint answers.
+//! Pages stay short, whatever an endpoint returns.
 
 use posthaste_testkit::endpoint::answered;
 use serde_json::json;

@@ -83,7 +83,7 @@ pub struct DeliverEnvironment {
     pub settings: DeliverSettings,
     /// Settings of the webhook client.
     pub client: ClientSettings,
-    /// When endpoints that fail get no requests, and for how long.
+    /// Settings for when endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
 }
 
@@ -133,7 +133,7 @@ pub struct WakeEnvironment {
     pub deliveries_queue_url: String,
     /// The URL of the delivery queue of the slow lane. Settings of 0.1.0 do not have it.
     pub slow_deliveries_queue_url: Option<String>,
-    /// When endpoints that fail get no requests, and for how long.
+    /// Settings for when endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
     /// Settings of the function.
     pub settings: WakeSettings,
@@ -171,7 +171,7 @@ pub struct DeadLetterEnvironment {
     pub redrive_queue_url: String,
     /// The URL of the queue of the delivery log's records.
     pub records_queue_url: String,
-    /// How much the delivery log keeps of a topic that does not say so.
+    /// The mode of the delivery log for a topic that does not name one.
     pub delivery_log: DeliveryLogMode,
     /// Most bytes of dead letters of what disabled subscriptions miss.
     pub missed_bytes_max: Option<u64>,
@@ -320,7 +320,7 @@ pub struct ManageEnvironment {
     pub dashboard_url: Option<Url>,
     /// Settings of the webhook client.
     pub client: ClientSettings,
-    /// When endpoints that fail get no requests, and for how long.
+    /// Settings for when endpoints that fail get no requests, and for how long.
     pub links: HealthSettings,
 }
 
@@ -360,7 +360,7 @@ pub struct RecordEnvironment {
     pub dead_letters_queue_url: Option<String>,
     /// The URL of the queue of messages on which a function failed. Settings of 0.1.0 do not have it.
     pub redrive_queue_url: Option<String>,
-    /// When a subscription is failing.
+    /// The thresholds by which a subscription is failing.
     pub links: HealthSettings,
 }
 

@@ -1,4 +1,4 @@
-//! Reading variables one by one, and keeping every problem, so that all of a function's are
+//! The reading of variables one by one, keeping every problem, so that all of a function's are
 //! reported at once.
 
 use std::fmt;
@@ -54,8 +54,9 @@ impl fmt::Display for EnvironmentError {
     }
 }
 
-/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a
-/// placeholder, so that the others are read too; [`EnvironmentReader::into_result`] lets no placeholder out.
+/// Reads variables. A variable that cannot be used is noted, and reading continues with a
+/// placeholder, so that the others are read too; [`EnvironmentReader::into_result`] lets no
+/// placeholder out.
 pub struct EnvironmentReader<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,

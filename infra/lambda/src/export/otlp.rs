@@ -30,8 +30,8 @@ const REQUESTS_MAX: usize = 4;
 /// Most points that wait for a collector which takes none.
 const POINTS_WAITING_MAX: usize = 2_000;
 
-/// Time for which a collector that took nothing is left alone, so that not every invocation waits for
-/// it.
+/// Time for which a collector that took nothing is left alone, so that not every invocation waits
+/// for it.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(30);
 
 /// The export of this process.
@@ -47,7 +47,7 @@ struct LambdaExport {
     /// The end of the time that was exported last.
     exported: Mutex<Timestamp>,
     rests_until: Mutex<Timestamp>,
-    /// What was measured since then.
+    /// The points that were measured since then.
     waiting: Mutex<Vec<MetricPoint>>,
 }
 
@@ -109,7 +109,7 @@ impl LambdaExport {
         }
     }
 
-    /// Answers whether the collector took all.
+    /// Sends the waiting points. Returns whether the collector took all of them.
     async fn send_waiting(&self, now: Timestamp) -> bool {
         if !self.exporter.send_spans(REQUESTS_MAX).await {
             return false;
@@ -128,15 +128,18 @@ impl LambdaExport {
     }
 }
 
-/// Adds points to those that the collector has not taken yet. Answers how many found no room.
+/// Adds points to those that the collector has not taken yet. Returns the number of points without
+/// room.
 fn merge_points(
     waiting: &mut Vec<MetricPoint>,
     points: impl Iterator<Item = MetricPoint>,
 ) -> usize {
     let mut lost = 0;
     for point in points {
-        let same = |it: &MetricPoint| it.name == point.name && it.labels == point.labels;
-        match waiting.iter().position(same) {
+        let known = waiting
+            .iter()
+            .position(|it| it.name == point.name && it.labels == point.labels);
+        match known {
             Some(place) => waiting[place].value = sum_values(&waiting[place].value, point.value),
             None if waiting.len() < POINTS_WAITING_MAX => waiting.push(point),
             None => lost += 1,

@@ -83,8 +83,8 @@ impl World {
         }
     }
 
-    /// Runs an invocation with these messages and answers how many were handed back. The others are
-    /// deleted, as the mapping does.
+    /// Runs an invocation with these messages and returns the number of those that were handed
+    /// back. The others are deleted, as the mapping does.
     async fn invoke(&self, batch: SqsBatch) -> usize {
         let received: Vec<_> = batch
             .messages

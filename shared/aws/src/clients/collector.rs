@@ -14,8 +14,8 @@ use http::HeaderMap;
 
 use super::connector::SchemeConnectors;
 
-/// Longest wait for a connection and for an answer, each: a collector beside the function answers in
-/// milliseconds.
+/// Longest wait for a connection and for a response, each: a collector beside the function responds
+/// in milliseconds.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Sends to a collector. A client connects at its first request.
@@ -34,7 +34,7 @@ impl CollectorClient {
         }
     }
 
-    /// Posts a body to `url`, once. Answers the status and the answer's body.
+    /// Posts a body to `url`, once. Returns the status and the body of the response.
     pub async fn post(
         &self,
         url: &str,

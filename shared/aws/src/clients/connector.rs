@@ -52,10 +52,10 @@ impl HttpClient for LazyClient {
     ) -> SharedHttpConnector {
         let timeouts = (settings.connect_timeout(), settings.read_timeout());
         let mut connectors = self.connectors.lock();
-        let make = || {
+        let connector = connectors.entry(timeouts).or_insert_with(|| {
             SharedHttpConnector::new(SchemeConnectors::new(settings.clone(), self.sleep.clone()))
-        };
-        connectors.entry(timeouts).or_insert_with(make).clone()
+        });
+        connector.clone()
     }
 }
 
@@ -88,7 +88,7 @@ impl RenewableConnector {
         (Arc::clone(connector), current.generation)
     }
 
-    /// Forgets the connector of this generation, if it is still there. Calls under way go on.
+    /// Forgets the connector of this generation, if it is still there. Calls under way continue.
     fn forget_generation(&self, generation: u64) {
         let mut current = self.0.lock();
         if current.generation == generation {
@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    /// A service that answers the first request of each of its connections, and to which all but
-    /// the last connection are lost after that, without a word.
+    /// A service that responds to the first request of each of its connections, and to which all
+    /// but the last connection are lost after that, without a word.
     struct Forgetful {
         listener: tokio::net::TcpListener,
     }

@@ -28,7 +28,7 @@ pub(crate) fn error_kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpRespon
             let kind = by_code.unwrap_or_else(|| kind_of_status(answer.raw().status().as_u16()));
             with_wait(kind, answer.raw())
         }
-        // The request could not be built, the connection failed, or the answer is unreadable: a
+        // The request could not be built, the connection failed, or the response is unreadable: a
         // retry may help.
         _ => ErrorKind::Other,
     }
@@ -82,7 +82,7 @@ pub(crate) fn kind_of_code(code: &str, message: Option<&str>) -> Option<ErrorKin
         | "NoSuchKey"
         | "ReceiptHandleIsInvalid"
         | "MessageNotInflight" => ErrorKind::NotFound,
-        // The answer for the receipt handle of a deleted message. SQS gives it for other parameters
+        // The code for the receipt handle of a deleted message. SQS gives it for other parameters
         // too.
         "InvalidParameterValue"
             if message.is_some_and(|text| text.contains("parameter ReceiptHandle")) =>
@@ -97,7 +97,7 @@ pub(crate) fn kind_of_code(code: &str, message: Option<&str>) -> Option<ErrorKin
 }
 
 /// Trouble with the key that encrypts a queue or bucket: throttled, disabled, deleted or not ours.
-/// SQS answers 400, but the message is in order.
+/// SQS responds with 400, but the message is in order.
 fn kind_of_key_trouble(code: &str) -> ErrorKind {
     if code.starts_with("Throttl") {
         ErrorKind::Throttled { retry_after: None }

@@ -1,4 +1,4 @@
-//! Bounds on each request: how long it may take, and how often it is tried.
+//! Bounds on each request: the time that it may take, and the number of its attempts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use aws_smithy_types::timeout::TimeoutConfig;
 /// with little CPU needs some hundred for its first handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Longest time to the first byte of an answer, the sending of the request included: 8 MiB at 1
+/// Longest time to the first byte of a response, the sending of the request included: 8 MiB at 1
 /// MB/s. One value for both services, so that they share a connector and with it the parsed roots.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(9);
 
@@ -18,7 +18,7 @@ pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest time for one operation with all its attempts: two that hang, or three that fail sooner.
 /// It turns a service that hangs into an error. A function that runs several operations in a row,
-/// or must answer by some time, bounds them itself: deliver by the parts of its invocation
+/// or must return by some time, bounds them itself: deliver by the parts of its invocation
 /// (`posthaste_deliver::SETTLING_TIME`, which is longer than this), deadletter by the time that it
 /// keeps for writing, manage by a limit on each request.
 pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,7 +33,7 @@ pub const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// The longest wait between attempts.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// Timeouts of a request that the service may answer after `wait`. A receive always has room for
+/// Timeouts of a request whose response may come after `wait`. A receive always has room for
 /// the longest wait, because a connector with another read timeout has its own connections.
 pub(crate) fn request_timeouts(wait: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()

@@ -17,7 +17,7 @@ pub struct AwsSettings {
     pub(super) credentials: Credentials,
 }
 
-/// Why the environment does not tell how to reach AWS.
+/// Reasons for which the environment does not say how to reach AWS.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AwsSettingsError {
     /// A variable that must be there is not, or is empty.
@@ -42,21 +42,17 @@ impl AwsSettings {
     /// Reads the settings from variables, which `variable` looks up by name. An empty one counts as
     /// not set.
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, AwsSettingsError> {
-        let optional = |name| variable(name).filter(|value| !value.is_empty());
-        let required =
-            |name, expected| optional(name).ok_or(AwsSettingsError::Missing { name, expected });
-        let endpoint = |name| {
-            optional(name)
-                .map(|url| checked_endpoint(name, url))
-                .transpose()
-        };
-        let shared_endpoint = endpoint("AWS_ENDPOINT_URL")?;
-        let region = required("AWS_REGION", "a region such as eu-central-1")?;
-        let sqs_endpoint = endpoint("AWS_ENDPOINT_URL_SQS")?.or_else(|| shared_endpoint.clone());
-        let s3_endpoint = endpoint("AWS_ENDPOINT_URL_S3")?.or(shared_endpoint);
-        let access_key = required("AWS_ACCESS_KEY_ID", "the access key that Lambda gives")?;
-        let secret_key = required("AWS_SECRET_ACCESS_KEY", "the secret key that Lambda gives")?;
-        let token = optional("AWS_SESSION_TOKEN");
+        let env = EnvVariables(variable);
+        let shared_endpoint = env.endpoint("AWS_ENDPOINT_URL")?;
+        let region = env.required("AWS_REGION", "a region such as eu-central-1")?;
+        let sqs_endpoint = env
+            .endpoint("AWS_ENDPOINT_URL_SQS")?
+            .or_else(|| shared_endpoint.clone());
+        let s3_endpoint = env.endpoint("AWS_ENDPOINT_URL_S3")?.or(shared_endpoint);
+        let access_key = env.required("AWS_ACCESS_KEY_ID", "the access key that Lambda gives")?;
+        let secret_key =
+            env.required("AWS_SECRET_ACCESS_KEY", "the secret key that Lambda gives")?;
+        let token = env.optional("AWS_SESSION_TOKEN");
         let credentials = Credentials::new(access_key, secret_key, token, None, "environment");
         Ok(Self {
             region,
@@ -64,6 +60,30 @@ impl AwsSettings {
             s3_endpoint,
             credentials,
         })
+    }
+}
+
+/// The variables of an environment, looked up by name.
+struct EnvVariables<V>(V);
+
+impl<V: Fn(&str) -> Option<String>> EnvVariables<V> {
+    fn optional(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    fn required(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+    ) -> Result<String, AwsSettingsError> {
+        self.optional(name)
+            .ok_or(AwsSettingsError::Missing { name, expected })
+    }
+
+    fn endpoint(&self, name: &'static str) -> Result<Option<String>, AwsSettingsError> {
+        self.optional(name)
+            .map(|url| checked_endpoint(name, url))
+            .transpose()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep, TokioSleep};
 use tokio::task::coop::unconstrained;
 
-/// Tokio's sleep, outside of the budget of its task: an answer that is always ready for more would
+/// Tokio's sleep, outside of the budget of its task: a response that is always ready for more would
 /// otherwise use that up before its timeout is looked at.
 #[derive(Debug, Default)]
 pub(super) struct PunctualSleep(TokioSleep);

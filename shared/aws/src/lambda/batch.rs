@@ -1,4 +1,4 @@
-//! Invocations by the event source mapping of a queue, and their answers.
+//! Invocations by the event source mapping of a queue, and their responses.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>
 
 use std::collections::HashSet;
@@ -13,12 +13,12 @@ use super::deadline;
 use super::invocations::{InvocationFailure, answer_each, contain_panic};
 use super::sqs_event::{EventMessageIds, SortedRecords, SqsBatch, SqsEvent};
 
-mod returned;
+mod returned_age;
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {
-    /// Works on a batch, answers by `deadline`, a time of the clock's `monotonic`, and names the
-    /// messages for which nothing durable was done. The time to write metrics and to answer
+    /// Works on a batch, returns by `deadline`, a time of the clock's `monotonic`, and names the
+    /// messages for which nothing durable was done. The time to write metrics and to respond to
     /// Lambda is already subtracted from the deadline. Work that takes longer than
     /// [`LATE_MAX`](deadline::LATE_MAX) beyond it is dropped, and every message of the batch is
     /// handed back.
@@ -29,8 +29,8 @@ pub trait BatchHandler: Send + Sync + 'static {
     ) -> impl Future<Output = BatchResponse> + Send;
 }
 
-/// Answers invocations of `function` by an SQS event source mapping, one after the other, until the
-/// Runtime API is gone. Its metrics bear the function's name.
+/// Responds to invocations of `function` by an SQS event source mapping, one after the other, until
+/// the Runtime API is gone. Its metrics bear the function's name.
 ///
 /// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its
 /// batch is reported.
@@ -39,13 +39,13 @@ pub async fn run_batches<H: BatchHandler, C: Clock>(
     handler: H,
     clock: C,
 ) -> Result<(), Error> {
-    let work = async |event, context: &Context| {
+    answer_each(clock.clone(), async |event, context: &Context| {
         answer_invocation(function, &handler, &clock, event, context).await
-    };
-    answer_each(clock.clone(), work).await
+    })
+    .await
 }
 
-/// Answers one invocation by the mapping.
+/// Responds to one invocation by the mapping.
 pub(super) async fn answer_invocation<H: BatchHandler, C: Clock>(
     function: &'static str,
     handler: &H,
@@ -66,9 +66,9 @@ pub(super) async fn answer_invocation<H: BatchHandler, C: Clock>(
         failures: ids.all.clone(),
     });
     let response = SqsBatchResponse::new(&ids, &response);
-    returned::set_gauge(
+    returned_age::set_gauge(
         function,
-        returned::oldest_age(&event, &response.reported_ids(), clock.now()),
+        returned_age::oldest_age(&event, &response.reported_ids(), clock.now()),
     );
     Ok(response)
 }
@@ -96,7 +96,7 @@ async fn run_handler<H: BatchHandler, C: Clock>(
 ///
 /// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed,
 /// finished messages included. So the ids here are copied from the event, never from the handler's
-/// answer.
+/// response.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SqsBatchResponse {
@@ -140,7 +140,7 @@ mod tests {
     use posthaste_system::SystemClock;
     use posthaste_testkit::ManualClock;
 
-    /// Answers after this time that all is well.
+    /// Returns after this time that all is well.
     struct Answers(ManualClock, Duration);
 
     impl BatchHandler for Answers {
@@ -160,7 +160,7 @@ mod tests {
         serde_json::from_str(&serde_json::json!({ "Records": [record] }).to_string()).unwrap()
     }
 
-    /// The answer of an invocation with two minutes, and when it came.
+    /// The response to an invocation with two minutes, and its time.
     async fn check(handler_secs: u64, expected: &str, expected_secs: u64) {
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
         let handler = Answers(clock.clone(), Duration::from_secs(handler_secs));
@@ -197,8 +197,8 @@ mod tests {
         .await;
     }
 
-    /// Is always ready for more, as the answer of an endpoint that never stops sending. It ends by
-    /// itself, so that a test that fails does not hang.
+    /// A handler that is always ready for more, as the response of an endpoint that never stops
+    /// sending. It ends by itself, so that a test that fails does not hang.
     struct Floods;
 
     impl BatchHandler for Floods {

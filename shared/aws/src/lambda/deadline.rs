@@ -9,12 +9,12 @@ use posthaste_ports::Clock;
 
 /// Time of an invocation that is kept for the work after the handler's deadline: [`LATE_MAX`] for a
 /// handler that is late, and three seconds for metrics and the way to Lambda, which a function with
-/// little CPU may need. An invocation that Lambda cuts off answers nothing, and each of its
+/// little CPU may need. An invocation that Lambda cuts off returns nothing, and each of its
 /// messages comes again. A handler that sends requests keeps time of its own before its deadline,
 /// so that this margin is no part of its work.
 pub const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
-/// Longest time after its deadline that a handler of messages may still answer. After it, every
+/// Longest time after its deadline that a handler of messages may still return. After it, every
 /// message is handed back.
 pub const LATE_MAX: Duration = Duration::from_secs(2);
 

@@ -7,7 +7,7 @@
 //! path. A query arrives as it was sent.
 //!
 //! The crate `lambda_http` is not used: it panics on a query that holds a space (Function URLs turn
-//! a `+` into one), removes `..` from paths, empties an answer whose JSON is not UTF-8, and keeps
+//! a `+` into one), removes `..` from paths, empties a response whose JSON is not UTF-8, and keeps
 //! one of several values of a header.
 
 use axum::Router;
@@ -25,11 +25,13 @@ mod response;
 use request::UrlRequest;
 use response::UrlResponse;
 
-/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API
-/// is gone. The client of a handler that panics gets a 500.
+/// Responds to invocations by a Function URL with `router`, one after the other, until the Runtime
+/// API is gone. The client of a handler that panics gets a 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
-    let work = async |request: UrlRequest, _: &Context| Ok(respond(router.clone(), request).await);
-    answer_each(clock, work).await
+    answer_each(clock, async |request: UrlRequest, _: &Context| {
+        Ok(respond(router.clone(), request).await)
+    })
+    .await
 }
 
 async fn respond(router: Router, request: UrlRequest) -> UrlResponse {

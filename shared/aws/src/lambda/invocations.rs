@@ -1,4 +1,4 @@
-//! The loop that every Lambda program runs: take an invocation, answer it, write its metrics.
+//! The loop that every Lambda program runs: take an invocation, respond, write its metrics.
 
 use std::fmt;
 use std::future::Future;
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::sqs_event::SqsEventError;
 use crate::telemetry;
 
-/// Why an invocation failed. Lambda counts it in its own `Errors` metric.
+/// Reasons for which an invocation failed. Lambda counts it in its own `Errors` metric.
 #[derive(thiserror::Error)]
 pub(super) enum InvocationFailure {
     /// The event of a queue could not be worked on.
@@ -33,9 +33,9 @@ pub(super) enum InvocationFailure {
 #[error("the handler panicked")]
 pub(super) struct HandlerPanicked;
 
-/// Answers one invocation after the other, until the Runtime API is gone. Metrics are written
-/// before the answer is sent, whatever the answer is: after it, Lambda may freeze the process at
-/// any moment.
+/// Responds to one invocation after the other, until the Runtime API is gone. Metrics are written
+/// before the response is sent, whatever the response is: after it, Lambda may freeze the process
+/// at any moment.
 pub(super) async fn answer_each<E, A, C>(
     clock: C,
     answer: impl AsyncFn(E, &Context) -> Result<A, InvocationFailure>,

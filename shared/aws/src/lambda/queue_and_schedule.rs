@@ -5,11 +5,11 @@ use posthaste_ports::Clock;
 use serde::Serialize;
 
 use super::batch::{self, BatchHandler, SqsBatchResponse};
-use super::invocations::{InvocationFailure, answer_each};
+use super::invocations::answer_each;
 use super::scheduled::{ScheduledFunction, run_once};
 use super::sqs_event::QueueOrSchedule;
 
-/// The answer in the form that its invoker expects. A schedule expects none.
+/// The response in the form that its invoker expects. A schedule expects none.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum QueueOrScheduleResponse {
@@ -17,7 +17,7 @@ enum QueueOrScheduleResponse {
     Run(()),
 }
 
-/// Answers invocations of `function` by an SQS event source mapping as
+/// Responds to invocations of `function` by an SQS event source mapping as
 /// [`run_batches`](super::run_batches) does, and all others as
 /// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
 /// gone.
@@ -32,17 +32,16 @@ where
     S: ScheduledFunction,
     C: Clock,
 {
-    let work = async |event: QueueOrSchedule,
-                      context: &Context|
-           -> Result<QueueOrScheduleResponse, InvocationFailure> {
-        match event.into_queue_event() {
+    answer_each(
+        clock.clone(),
+        async |event: QueueOrSchedule, context: &Context| match event.into_queue_event() {
             Some(event) => batch::answer_invocation(function, &handler, &clock, event, context)
                 .await
                 .map(QueueOrScheduleResponse::Batch),
             None => run_once(&scheduled, &clock, context)
                 .await
                 .map(QueueOrScheduleResponse::Run),
-        }
-    };
-    answer_each(clock.clone(), work).await
+        },
+    )
+    .await
 }

@@ -17,17 +17,19 @@ pub trait ScheduledFunction: Send + Sync + 'static {
     fn run(&self, deadline: Duration) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Answers invocations by a schedule, whatever their payload, one after the other, until the
+/// Responds to invocations by a schedule, whatever their payload, one after the other, until the
 /// Runtime API is gone.
 pub async fn run_scheduled<S: ScheduledFunction, C: Clock>(
     scheduled: S,
     clock: C,
 ) -> Result<(), Error> {
-    let work = async |_: IgnoredAny, context: &Context| run_once(&scheduled, &clock, context).await;
-    answer_each(clock.clone(), work).await
+    answer_each(clock.clone(), async |_: IgnoredAny, context: &Context| {
+        run_once(&scheduled, &clock, context).await
+    })
+    .await
 }
 
-/// Answers one invocation by the schedule.
+/// Responds to one invocation by the schedule.
 pub(super) async fn run_once<S: ScheduledFunction, C: Clock>(
     scheduled: &S,
     clock: &C,

@@ -23,7 +23,7 @@ pub(crate) struct QueueOrSchedule {
     records: Option<Vec<Box<RawValue>>>,
 }
 
-/// Why an event cannot be worked on at all: the invocation fails, and every message of it comes
+/// An event that cannot be worked on at all: the invocation fails, and every message of it comes
 /// again. Holds the place, from 0, of a record without an id. A record can only be reported by its
 /// id, and is deleted when it is not reported. So nothing is begun: the work on its neighbours
 /// would be repeated.
@@ -31,7 +31,8 @@ pub(crate) struct QueueOrSchedule {
 #[error("record {0} of the event has no messageId")]
 pub(crate) struct SqsEventError(usize);
 
-/// Why a record is not a message for the handler. It is reported by its id, and comes again.
+/// Reasons for which a record is not a message for the handler. It is reported by its id, and comes
+/// again.
 #[derive(Debug, thiserror::Error)]
 enum SqsRecordError {
     #[error("the record is not as SQS sends it")]
@@ -56,11 +57,11 @@ pub struct SqsBatch {
 pub(super) struct SortedRecords {
     /// The messages that were understood.
     pub(super) batch: SqsBatch,
-    /// The ids that may be answered.
+    /// The ids that may be reported.
     pub(super) ids: EventMessageIds,
 }
 
-/// The ids of an event. Its answer may name no others.
+/// The ids of an event. Its response may name no others.
 #[derive(Debug, Default)]
 pub(super) struct EventMessageIds {
     /// Ids of all records, understood or not, in the event's order.
@@ -137,7 +138,7 @@ impl SqsEvent {
                 sorted.ids.refused.push(id);
             }
         }
-        // An empty id would be read, and answered, as well as any other.
+        // An empty id would be read, and reported, as well as any other.
         match sorted.ids.all.iter().position(|id| id.0.is_empty()) {
             Some(index) => Err(SqsEventError(index)),
             None => Ok(sorted),

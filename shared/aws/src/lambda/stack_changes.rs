@@ -1,5 +1,6 @@
 //! Invocations by CloudFormation, for custom resources of the function's own stack: the change, and
-//! its answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
+//! its response.
+//! <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
 
 use std::future::Future;
 use std::time::Duration;
@@ -17,14 +18,15 @@ use super::invocations::{InvocationFailure, answer_each, contain_panic};
 use super::scheduled::{ScheduledFunction, run_once};
 use crate::clients::StackAnswers;
 
-/// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its
-/// ids. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
+/// Longest reason of a refusal, in bytes. A response to CloudFormation has 4096 at most, with its
+/// ids.
+/// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
 const REASON_BYTES_MAX: usize = 2048;
 
-/// Most times that an answer is sent. A deployment whose question has no answer fails.
+/// Most times that a response is sent. A deployment whose request has no response fails.
 const ANSWERS_MAX: u32 = 3;
 
-/// The time between two of them: S3, which takes the answers, asks for a pause after a 503.
+/// The time between two of them: S3, which takes the responses, asks for a pause after a 503.
 const ANSWER_PAUSE: Duration = Duration::from_secs(1);
 
 /// A change that CloudFormation makes to the resource.
@@ -37,7 +39,7 @@ pub enum StackChange {
     Update,
     /// The resource of this physical id goes.
     Delete {
-        /// The id that an earlier change was answered with.
+        /// The id that an earlier change gave the resource.
         #[serde(rename = "PhysicalResourceId")]
         id: String,
     },
@@ -57,7 +59,7 @@ pub struct CustomResource {
 /// Attributes of a custom resource, for `Fn::GetAtt` in the template.
 pub type ResourceAttributes = Map<String, Value>;
 
-/// The custom resources that a function answers for.
+/// The custom resources of a function.
 pub trait StackResources: Send + Sync + 'static {
     /// The physical id of a resource. After an update with another one, CloudFormation deletes that
     /// of before.
@@ -111,7 +113,7 @@ struct StackChangeResponse {
     data: ResourceAttributes,
 }
 
-/// Answers invocations by CloudFormation for resources, and all others as
+/// Responds to invocations by CloudFormation for resources, and all others as
 /// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
 /// gone.
 pub async fn run_scheduled_and_stack_changes<S, C>(
@@ -123,22 +125,23 @@ where
     S: ScheduledFunction + StackResources,
     C: Clock,
 {
-    let work = async |event: StackOrSchedule, context: &Context| match event {
-        StackOrSchedule::Schedule(_) => run_once(&scheduled, &clock, context).await,
-        StackOrSchedule::Stack(event) => {
-            let (url, answer) =
-                change_and_respond(&scheduled, event, deadline::from_context(context, &clock))
-                    .await;
-            let put = || answers.put_response(&url, answer.clone());
-            put_with_retries(&clock, put)
-                .await
-                .map_err(|error| InvocationFailure::Run(error.into()))
-        }
-    };
-    answer_each(clock.clone(), work).await
+    answer_each(
+        clock.clone(),
+        async |event: StackOrSchedule, context: &Context| match event {
+            StackOrSchedule::Schedule(_) => run_once(&scheduled, &clock, context).await,
+            StackOrSchedule::Stack(event) => {
+                let deadline = deadline::from_context(context, &clock);
+                let (url, answer) = change_and_respond(&scheduled, event, deadline).await;
+                put_with_retries(&clock, || answers.put_response(&url, answer.clone()))
+                    .await
+                    .map_err(|error| InvocationFailure::Run(error.into()))
+            }
+        },
+    )
+    .await
 }
 
-/// Puts an answer, again while that may help.
+/// Puts a response, again while that may help.
 async fn put_with_retries<C: Clock>(
     clock: &C,
     put: impl AsyncFn() -> Result<(), PortError>,
@@ -158,8 +161,8 @@ async fn put_with_retries<C: Clock>(
     put().await
 }
 
-/// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one
-/// whatever happens.
+/// Makes the change, and renders its response. A deployment waits for a response, so that there is
+/// one whatever happens.
 async fn change_and_respond(
     resources: &impl StackResources,
     event: StackEvent,
@@ -281,7 +284,7 @@ mod tests {
         );
     }
 
-    /// Sends an answer that is taken after `failures` of this kind. Answers the number of tries,
+    /// Sends a response that is taken after `failures` of this kind. Returns the number of tries,
     /// and whether the last was taken.
     async fn tries(failures: u32, kind: ErrorKind) -> (u32, bool) {
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));

@@ -1,4 +1,4 @@
-//! A batch request of SQS and its answer, item by item.
+//! A batch request of SQS and its response, item by item.
 //!
 //! Only an id among the `Successful` is done. An id among the `Failed` carries its own error; an id
 //! in neither list is unknown, which is an error too and never a success.
@@ -19,7 +19,7 @@ use crate::clients::failure::kind_of_code;
 /// The result of one item.
 pub(super) type ItemResult<T> = Result<T, PortError>;
 
-/// Why an entry cannot be written. A validated message always can.
+/// Reasons for which an entry cannot be written. A validated message always can.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     #[error("the body is not UTF-8")]
@@ -65,13 +65,16 @@ fn whole_secs(delay: Duration) -> i32 {
 pub(super) fn delete_entries(
     receipts: Vec<ReceiptHandle>,
 ) -> Result<Vec<DeleteMessageBatchRequestEntry>, EntryError> {
-    let entry = |(place, receipt): (usize, ReceiptHandle)| {
-        let entry = DeleteMessageBatchRequestEntry::builder()
-            .id(place.to_string())
-            .receipt_handle(&*receipt.0);
-        Ok(entry.build()?)
-    };
-    receipts.into_iter().enumerate().map(entry).collect()
+    receipts
+        .into_iter()
+        .enumerate()
+        .map(|(place, receipt)| {
+            let entry = DeleteMessageBatchRequestEntry::builder()
+                .id(place.to_string())
+                .receipt_handle(&*receipt.0);
+            Ok(entry.build()?)
+        })
+        .collect()
 }
 
 /// The result of each of `count` messages.
@@ -105,14 +108,9 @@ fn results_in_order<T>(
     done: impl Iterator<Item = (String, T)>,
     failed: Vec<BatchResultErrorEntry>,
 ) -> Vec<ItemResult<T>> {
-    let unknown = || {
-        Err(PortError::with_cause(
-            doing,
-            ErrorKind::Other,
-            "the answer does not tell of this item",
-        ))
-    };
-    let mut items: Vec<_> = std::iter::repeat_with(unknown).take(count).collect();
+    let mut items: Vec<_> = std::iter::repeat_with(|| Err(missing_result(doing)))
+        .take(count)
+        .collect();
     let done = done.map(|(id, done)| (id, Ok(done)));
     let failed = failed
         .into_iter()
@@ -124,6 +122,11 @@ fn results_in_order<T>(
         }
     }
     items
+}
+
+fn missing_result(doing: &'static str) -> PortError {
+    let cause = "the answer does not tell of this item";
+    PortError::with_cause(doing, ErrorKind::Other, cause)
 }
 
 fn entry_failure(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
@@ -168,7 +171,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Reads an answer about three messages.
+    /// Reads a response about three messages.
     fn read(
         successful: Vec<SendMessageBatchResultEntry>,
         failed: Vec<BatchResultErrorEntry>,

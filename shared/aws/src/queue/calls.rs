@@ -17,8 +17,7 @@ pub(super) const DELETING: &str = "delete a batch of messages";
 /// URLs of the queues that a function may reach.
 pub type QueueUrls = BTreeMap<QueueName, String>;
 
-/// Batch requests, one per call: the items given fit into one. The answer has a result per item, in
-/// order.
+/// Batch requests, one per call: the items given fit into one. Returns a result per item, in order.
 pub(super) trait BatchCalls: Send + Sync + 'static {
     /// Sends messages to a queue.
     fn send(
@@ -52,17 +51,13 @@ impl SqsCalls {
         doing: &'static str,
         queue: QueueName,
     ) -> Result<&str, PortError> {
-        let unknown = || {
+        self.urls.get(&queue).map(String::as_str).ok_or_else(|| {
             let cause = format!("this function was not given the URL of the queue {queue}");
             PortError::with_cause(doing, ErrorKind::Invalid, cause)
-        };
-        self.urls
-            .get(&queue)
-            .map(String::as_str)
-            .ok_or_else(unknown)
+        })
     }
 
-    /// Whether messages to a queue carry their group. Those of the slow lane do: it has few
+    /// Whether messages to a queue carry their group. Messages to the slow lane do: it has few
     /// targets, and the slowest of them must not hold the others up.
     fn sends_groups_to(&self, queue: QueueName) -> bool {
         self.sends_groups || queue == QueueName::SlowDeliveries

@@ -35,17 +35,17 @@ pub(super) trait LaneRequest: Send + Sync + 'static {
     /// Bytes that an item takes of a request's size.
     fn item_bytes(item: &Self::Item) -> usize;
 
-    /// Sends one request for all items. The answer has one result per item, in order.
+    /// Sends one request for all items. Returns one result per item, in order.
     fn call(
         &self,
         items: Vec<Self::Item>,
     ) -> impl Future<Output = Result<Vec<Result<(), PortError>>, PortError>> + Send;
 }
 
-/// Why an item was not done.
+/// Reasons for which an item was not done.
 #[derive(Debug)]
 pub(super) enum ItemFailure {
-    /// The request was answered, and the answer names this error for the item.
+    /// The request had a response, which names this error for the item.
     Item(PortError),
     /// The request failed as a whole.
     Request(Arc<PortError>),
@@ -145,7 +145,7 @@ impl<R: LaneRequest, C: Clock> RequestLane<R, C> {
                 together
             }
         };
-        // The panic hook logs a panic; the waiting callers get the error that their answer is lost.
+        // The panic hook logs a panic; the waiting callers get the error that their result is lost.
         let _ = AssertUnwindSafe(self.call(together)).catch_unwind().await;
         self.gathered.lock().tasks -= 1;
         self.start_tasks();
@@ -192,13 +192,10 @@ fn answer_each<T>(
 ) {
     let mut results = results.into_iter();
     for one in together {
-        let unknown = || Err(PortError::new(doing, ErrorKind::Other));
-        one.send_result(
-            results
-                .next()
-                .unwrap_or_else(unknown)
-                .map_err(ItemFailure::Item),
-        );
+        let result = results
+            .next()
+            .unwrap_or_else(|| Err(PortError::new(doing, ErrorKind::Other)));
+        one.send_result(result.map_err(ItemFailure::Item));
     }
 }
 

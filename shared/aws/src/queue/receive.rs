@@ -47,26 +47,29 @@ pub(super) async fn receive_messages(
         .collect()
 }
 
-/// A message without its id, receipt or attributes makes the whole answer untrustworthy: all its
+/// A message without its id, receipt or attributes makes the whole response untrustworthy: all its
 /// messages come back after the visibility timeout.
 fn received_message(message: Message) -> Result<ReceivedMessage, PortError> {
-    let attributes = message.attributes.unwrap_or_default();
-    let number = |name| {
-        attributes
-            .get(&name)
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let read = || {
-        let receive_count = number(MessageSystemAttributeName::ApproximateReceiveCount)?;
-        Some(ReceivedMessage {
-            id: MessageId(message.message_id?.into()),
-            receipt: ReceiptHandle(message.receipt_handle?.into()),
-            body: Bytes::from(message.body?),
-            receive_count: u32::try_from(receive_count).unwrap_or(u32::MAX),
-            sent_at: Timestamp::from_millis(number(MessageSystemAttributeName::SentTimestamp)?),
-        })
-    };
-    read().ok_or_else(|| PortError::new(RECEIVING, ErrorKind::Other))
+    read_message(message).ok_or_else(|| PortError::new(RECEIVING, ErrorKind::Other))
+}
+
+fn read_message(message: Message) -> Option<ReceivedMessage> {
+    let receive_count = read_number(
+        &message,
+        &MessageSystemAttributeName::ApproximateReceiveCount,
+    )?;
+    let sent_at = read_number(&message, &MessageSystemAttributeName::SentTimestamp)?;
+    Some(ReceivedMessage {
+        id: MessageId(message.message_id?.into()),
+        receipt: ReceiptHandle(message.receipt_handle?.into()),
+        body: Bytes::from(message.body?),
+        receive_count: u32::try_from(receive_count).unwrap_or(u32::MAX),
+        sent_at: Timestamp::from_millis(sent_at),
+    })
+}
+
+fn read_number(message: &Message, name: &MessageSystemAttributeName) -> Option<u64> {
+    message.attributes.as_ref()?.get(name)?.parse().ok()
 }
 
 /// Whole seconds, as SQS takes them, rounded up.

@@ -16,7 +16,7 @@ use posthaste_ports::{
 use super::calls::{BatchCalls, DELETING, SENDING};
 use super::coalesce::{ItemFailure, LaneRequest, RequestLane};
 
-/// Most sends of one successor whose answers do not confirm it.
+/// Most sends of one successor whose responses do not confirm it.
 pub(super) const SENDS_MAX: u32 = 3;
 
 /// First wait before such a successor is sent again; it doubles.
@@ -46,6 +46,13 @@ struct SendTo<B> {
 /// The lane of deletes.
 #[derive(Debug)]
 struct DeleteCalls<B>(Arc<B>);
+
+impl<B: BatchCalls> SendTo<B> {
+    fn lane<C: Clock>(calls: &Arc<B>, to: QueueName, clock: &C) -> Arc<RequestLane<Self, C>> {
+        let calls = Arc::clone(calls);
+        Arc::new(RequestLane::new(Self { calls, to }, clock.clone()))
+    }
+}
 
 impl<B: BatchCalls> LaneRequest for SendTo<B> {
     type Item = OutgoingMessage;
@@ -84,21 +91,12 @@ impl<B: BatchCalls> LaneRequest for DeleteCalls<B> {
 impl<B: BatchCalls, C: Clock> MessageReplacer<B, C> {
     pub(super) fn new(calls: B, clock: C) -> Self {
         let calls = Arc::new(calls);
-        let sends = |to| {
-            Arc::new(RequestLane::new(
-                SendTo {
-                    calls: Arc::clone(&calls),
-                    to,
-                },
-                clock.clone(),
-            ))
-        };
         Self {
-            deliveries: sends(QueueName::Deliveries),
-            slow_deliveries: sends(QueueName::SlowDeliveries),
-            dead_letters: sends(QueueName::DeadLetters),
-            redrive: sends(QueueName::Redrive),
-            records: sends(QueueName::Records),
+            deliveries: SendTo::lane(&calls, QueueName::Deliveries, &clock),
+            slow_deliveries: SendTo::lane(&calls, QueueName::SlowDeliveries, &clock),
+            dead_letters: SendTo::lane(&calls, QueueName::DeadLetters, &clock),
+            redrive: SendTo::lane(&calls, QueueName::Redrive, &clock),
+            records: SendTo::lane(&calls, QueueName::Records, &clock),
             deletes: Arc::new(RequestLane::new(
                 DeleteCalls(Arc::clone(&calls)),
                 clock.clone(),
@@ -143,7 +141,7 @@ impl<B: BatchCalls, C: Clock> MessageReplacer<B, C> {
         }
     }
 
-    /// Sends one successor, again if the answer does not say whether it was sent.
+    /// Sends one successor, again if the response does not say whether it was sent.
     async fn send_successor(&self, successor: Successor) -> Result<(), PortError> {
         let lane = self.lane_to(successor.to);
         for sends in 1..SENDS_MAX {
@@ -174,7 +172,7 @@ impl<B: BatchCalls, C: Clock> MessageReplacer<B, C> {
     }
 }
 
-/// A failed entry inside an answer is worth another send: the SDK retries only requests that fail
+/// A failed entry inside a response is worth another send: the SDK retries only requests that fail
 /// as a whole.
 fn is_worth_another(kind: ErrorKind) -> bool {
     matches!(
@@ -183,8 +181,8 @@ fn is_worth_another(kind: ErrorKind) -> bool {
     )
 }
 
-/// The error of a successor that was not sent. That its queue is not there does not say that the
-/// message is: [`ErrorKind::NotFound`] is for a receipt that is stale.
+/// The error of a successor that was not sent. A queue that is not there does not mean that the
+/// message is gone: [`ErrorKind::NotFound`] is for a receipt that is stale.
 fn unsent_error(error: PortError) -> PortError {
     if error.kind == ErrorKind::NotFound {
         PortError::with_cause("send a successor", ErrorKind::Other, error)

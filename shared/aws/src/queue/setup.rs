@@ -1,4 +1,4 @@
-//! Making a queue, and changing its attributes.
+//! The creation of a queue, and changes of its attributes.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -47,7 +47,7 @@ impl SqsSetup {
         Self { client }
     }
 
-    /// How the queue at `url` is made, and how many of its messages are due.
+    /// The attributes of the queue at `url`, and the number of its messages that are due.
     pub async fn read_attributes(&self, url: &str) -> Result<QueueAttributes, PortError> {
         let request = self.client.get_queue_attributes().queue_url(url);
         let request = request
@@ -77,8 +77,8 @@ impl QueueSetup for SqsSetup {
     async fn create_queue(&self, name: &str) -> Result<String, PortError> {
         let made = self.client.create_queue().queue_name(name).send().await;
         let made = made.map_err(|error| to_port_error(MAKING, error))?;
-        let without_url = || PortError::new(MAKING, ErrorKind::Other);
-        made.queue_url.ok_or_else(without_url)
+        made.queue_url
+            .ok_or_else(|| PortError::new(MAKING, ErrorKind::Other))
     }
 
     async fn set_attributes(

@@ -17,7 +17,7 @@ pub const OBJECT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Longest time for a body once its head has come.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why an object that is there was not read.
+/// Reasons for which an object that is there was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
     /// The connection broke in the middle of it.

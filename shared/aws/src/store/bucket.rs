@@ -27,7 +27,7 @@ pub(super) struct S3Bucket {
     pub(super) object_bytes_max: usize,
 }
 
-/// The answer to a read, with its body.
+/// The response to a read, with its body.
 #[derive(Debug)]
 pub(super) struct ObjectResponse {
     pub(super) bytes: Bytes,
@@ -36,10 +36,10 @@ pub(super) struct ObjectResponse {
     pub(super) content_range: Option<String>,
 }
 
-/// Why a read has no answer with a body.
+/// Reasons for which a read has no response with a body.
 #[derive(Debug)]
 pub(super) enum ReadError {
-    /// The service answered something else, or nothing.
+    /// The service returned something else, or nothing.
     Refused(Box<SdkError<GetObjectError, HttpResponse>>),
     /// The body was not read.
     Body(BodyError),
@@ -73,7 +73,7 @@ impl S3Bucket {
         self.client.get_object().bucket(&self.name).key(key)
     }
 
-    /// The answer to a request, which is sent again if the body breaks off.
+    /// The response to a request, which is sent again if the body breaks off.
     pub(super) async fn send_get(
         &self,
         request: GetObjectFluentBuilder,
@@ -102,7 +102,7 @@ impl S3Bucket {
     }
 }
 
-/// The meaning of an answer without an object. A bucket that is not there is an error, and no
+/// The meaning of a response without an object. A bucket that is not there is an error, and no
 /// absent object.
 fn without_object(
     doing: &'static str,

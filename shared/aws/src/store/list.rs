@@ -9,7 +9,7 @@ use super::bucket::S3Bucket;
 use crate::clients::failure::to_port_error;
 
 /// Most pages in a row without an object that are skipped before the listing counts as broken. S3
-/// may answer such a page where much was deleted.
+/// may return such a page where much was deleted.
 const EMPTY_PAGES_MAX: usize = 100;
 
 const LISTING: &str = "list objects";

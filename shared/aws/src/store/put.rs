@@ -1,7 +1,7 @@
-//! Conditional puts: a race is run again, and a put that was applied although its answer was lost
+//! Conditional puts: a race is run again, and a put that was applied although its response was lost
 //! is recognised.
 //!
-//! The SDK sends a put again when an answer does not come. If the first was applied, the second
+//! The SDK sends a put again when a response does not come. If the first was applied, the second
 //! meets its own object and gets 412. So after a put of unknown fate, a 412 is compared with the
 //! bytes that were written.
 
@@ -38,7 +38,7 @@ pub(super) const CONFLICT_WAIT: Duration = Duration::from_millis(50);
 /// The end of one put.
 enum PutOutcome {
     Written(ETag),
-    /// 409: a race without a winner; holds the hashed id of the answer.
+    /// 409: a race without a winner; holds the hashed id of the response.
     Conflict(u64),
     /// The condition does not hold.
     Lost(PortError),
@@ -59,7 +59,7 @@ impl ConditionalPut<'_> {
         for conflict in 0..CONFLICTS_MAX {
             let attempts = AttemptCounter::default();
             let ended = self.put_once(&attempts).await;
-            // The last attempt was answered; those before it were not.
+            // The last attempt had a response; those before it had none.
             may_be_written |= attempts.0.load(Ordering::Relaxed) > 1;
             match ended {
                 PutOutcome::Written(etag) => return Ok(etag),
@@ -98,7 +98,7 @@ impl ConditionalPut<'_> {
         {
             Ok(answer) => match answer.e_tag {
                 Some(etag) => PutOutcome::Written(ETag(etag)),
-                // Nothing could be put over it without its version.
+                // A later put over it would need its version.
                 None => PutOutcome::Failed(PortError::with_cause(
                     PUTTING,
                     ErrorKind::Other,
@@ -166,8 +166,8 @@ fn content_type(key: &str) -> &'static str {
     }
 }
 
-/// Jitter of a racer's wait. The answers' ids differ, so they serve as the source of chance, and no
-/// port is needed.
+/// Jitter of a racer's wait. The ids of responses differ, so they serve as the source of chance,
+/// and no port is needed.
 fn chance_in(request_id: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
     request_id.hash(&mut hasher);

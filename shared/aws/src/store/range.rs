@@ -35,7 +35,7 @@ pub(super) async fn read_exactly(
     }
 }
 
-/// Refuses what would not be read anyway.
+/// Refuses a range that would not be read in any case.
 fn check_length(range: &Range<u64>, most: usize) -> Result<(), PortError> {
     validate::byte_range(range).map_err(|refusal| refusal.into_port_error(GETTING))?;
     let length = range.end - range.start;
@@ -46,7 +46,7 @@ fn check_length(range: &Range<u64>, most: usize) -> Result<(), PortError> {
     Ok(())
 }
 
-/// The bytes of an answer, if they are those that were asked for.
+/// The bytes of a response, if they are those that were asked for.
 fn exact_bytes(asked: &Range<u64>, answer: ObjectResponse) -> Result<Bytes, PortError> {
     let announced = answer.content_range.as_deref().and_then(parse);
     let begins = announced.is_some_and(|announced| announced.start == asked.start);

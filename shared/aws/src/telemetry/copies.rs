@@ -1,4 +1,4 @@
-//! Copies of what was written as metrics, for a collector.
+//! Copies of the metrics that were written, for a collector.
 
 use super::emf::series::MeasuredValues;
 
@@ -10,7 +10,7 @@ pub(super) const COPIES_MAX: usize = 10_000;
 pub struct CopiedSeries {
     /// The name under which it is measured.
     pub name: String,
-    /// Its labels.
+    /// The labels of the series.
     pub labels: Vec<(String, String)>,
     /// The values.
     pub value: CopiedValue,

@@ -70,7 +70,7 @@ impl EmfRecorder {
             .unwrap_or_default()
     }
 
-    /// An invocation ends: the lines that are to be written before its answer.
+    /// An invocation ends: the lines that are to be written before its response.
     pub(super) fn end_invocation(&self, now: Timestamp) -> Vec<u8> {
         let part = self.pace.lock().end_invocation(now);
         self.drain_lines(now, part)
@@ -123,25 +123,18 @@ impl EmfRecorder {
     }
 
     fn take_measured(&self, part: DrainPart) -> MeasuredMetrics {
-        let mut by_labels: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        let mut put = |key: Key, measured| {
-            let (name, labels) = key.into_parts();
-            let by = self.by.for_metric(name.as_str());
-            by_labels
-                .entry((labels, by))
-                .or_default()
-                .push((name, measured));
-        };
+        let mut measured = MeasuredMetrics::new();
         let mut state = self.state.lock();
         let is_all = part == DrainPart::All;
         take_series(
             &mut state.counters,
             |name| is_all || is_watched(name),
-            &mut put,
+            self.by,
+            &mut measured,
         );
-        take_series(&mut state.gauges, |_| true, &mut put);
-        take_series(&mut state.histograms, |_| is_all, &mut put);
-        by_labels
+        take_series(&mut state.gauges, |_| true, self.by, &mut measured);
+        take_series(&mut state.histograms, |_| is_all, self.by, &mut measured);
+        measured
     }
 }
 
@@ -150,7 +143,8 @@ impl EmfRecorder {
 fn take_series<S: EmfSeries>(
     series: &mut HashMap<Key, Arc<S>>,
     is_wanted: impl Fn(&str) -> bool,
-    put: &mut impl FnMut(Key, MeasuredValues),
+    by: MetricsBy,
+    measured: &mut MeasuredMetrics,
 ) {
     series.retain(|key, one| {
         if !is_wanted(key.name()) {
@@ -158,8 +152,13 @@ fn take_series<S: EmfSeries>(
         }
         // Asked before the values are taken: a holder may add to it until it is dropped.
         let is_held = Arc::strong_count(one) > 1;
-        if let Some(measured) = one.take_values() {
-            put(key.clone(), measured);
+        if let Some(values) = one.take_values() {
+            let (name, labels) = key.clone().into_parts();
+            let by = by.for_metric(name.as_str());
+            measured
+                .entry((labels, by))
+                .or_default()
+                .push((name, values));
         }
         is_held || one.is_needed()
     });
@@ -175,12 +174,16 @@ fn get_or_create<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Ar
 
 /// A key without the label that only `serve` shows.
 fn billed_key(key: &Key) -> Cow<'_, Key> {
-    let is_billed = |label: &&Label| label.key() != STATUS_CLASS;
-    if key.labels().all(|label| is_billed(&label)) {
+    if key.labels().all(is_billed) {
         return Cow::Borrowed(key);
     }
-    let labels: Vec<_> = key.labels().filter(is_billed).cloned().collect();
+    let labels = key.labels().filter(|label| is_billed(label));
+    let labels: Vec<_> = labels.cloned().collect();
     Cow::Owned(Key::from_parts(key.name_shared(), labels))
+}
+
+fn is_billed(label: &Label) -> bool {
+    label.key() != STATUS_CLASS
 }
 
 /// Units are in the table of metrics, so descriptions are not kept.

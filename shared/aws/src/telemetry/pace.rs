@@ -1,5 +1,5 @@
-//! When an instance writes its metrics. CloudWatch keeps them by the minute, and bills each line of
-//! the log: a line an invocation says no more than a line a minute.
+//! The times at which an instance writes its metrics. CloudWatch keeps them by the minute, and
+//! bills each line of the log: a line an invocation says no more than a line a minute.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ const YOUNG_INTERVALS: u32 = 4;
 pub(super) enum DrainPart {
     /// All of them.
     All,
-    /// Those that are never kept: gauges, and what an alarm watches.
+    /// Metrics that are never kept: gauges, and what an alarm watches.
     Prompt,
 }
 
-/// The writes of an instance. Time is the wall clock's, which goes on while Lambda freezes the
+/// The writes of an instance. Time is the wall clock's, which continues while Lambda freezes the
 /// instance.
 #[derive(Debug, Default)]
 pub(super) struct WritePace {
@@ -36,7 +36,7 @@ pub(super) struct WritePace {
 }
 
 impl WritePace {
-    /// An invocation begins. Answers the time of the values that are to be written before it: those
+    /// Begins an invocation. Returns the time of the values that are to be written before it: those
     /// that were kept an interval ago, which must not count for the time of this invocation.
     pub(super) fn begin_invocation(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.kept.take_if(|at| is_over(*at, INTERVAL, now))
@@ -60,7 +60,7 @@ impl WritePace {
     }
 }
 
-/// Whether the time is over. It is, too, when the clock was set back.
+/// Whether the time is over. A clock that was set back ends it, too.
 fn is_over(since: Timestamp, time: Duration, now: Timestamp) -> bool {
     now < since || now.since(since) >= time
 }
@@ -78,7 +78,7 @@ mod tests {
         )
     }
 
-    /// Runs invocations of no length, this long after each other, and answers the seconds at whose
+    /// Runs invocations of no length, this long after each other, and returns the seconds at whose
     /// end everything was written.
     fn written(
         pace: &mut WritePace,

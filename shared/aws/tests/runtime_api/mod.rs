@@ -30,10 +30,10 @@ const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 /// The time that an invocation has.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Nothing here takes a second; a function that hangs must not hang the tests.
+/// No step here takes a second; a function that hangs must not hang the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The answer of a function to Lambda.
+/// The response of a function to Lambda.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     /// `POST …/response`.
@@ -45,21 +45,21 @@ pub(crate) enum Answer {
 /// A function in a process of its own. It is ended with this.
 pub(crate) struct Function {
     events: channel::UnboundedSender<Value>,
-    answers: Receiver<Told>,
+    answers: Receiver<FunctionAnswer>,
     child: Child,
     output: Option<JoinHandle<Vec<Value>>>,
     _server: Runtime,
 }
 
-/// An answer, and the way to let the function go on.
-struct Told {
+/// A response, and the way to let the function continue.
+struct FunctionAnswer {
     answer: Answer,
     go_on: oneshot::Sender<()>,
 }
 
 struct Api {
     events: Mutex<channel::UnboundedReceiver<Value>>,
-    answers: Sender<Told>,
+    answers: Sender<FunctionAnswer>,
 }
 
 impl Function {
@@ -114,23 +114,23 @@ impl Function {
         }
     }
 
-    /// Invokes the function and waits for its answer.
+    /// Invokes the function and waits for its response.
     pub(crate) fn invoke(&self, event: Value) -> Answer {
-        let Told { answer, go_on } = self.told(event);
+        let FunctionAnswer { answer, go_on } = self.wait_for_answer(event);
         go_on.send(()).unwrap();
         answer
     }
 
-    /// Invokes the function, and ends its process before it knows that its answer has arrived.
-    /// Answers all JSON lines that it had written by then, in this and in earlier invocations.
+    /// Invokes the function, and ends its process before it knows that its response has arrived.
+    /// Returns all JSON lines that it had written by then, in this and in earlier invocations.
     pub(crate) fn invoke_and_end(mut self, event: Value) -> (Answer, Vec<Value>) {
-        let told = self.told(event);
+        let told = self.wait_for_answer(event);
         self.child.kill().unwrap();
         let lines = self.output.take().map(|output| output.join().unwrap());
         (told.answer, lines.unwrap_or_default())
     }
 
-    fn told(&self, event: Value) -> Told {
+    fn wait_for_answer(&self, event: Value) -> FunctionAnswer {
         self.events.send(event).unwrap();
         self.answers.recv_timeout(PATIENCE).unwrap()
     }
@@ -205,7 +205,7 @@ async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes)
 async fn tell(api: &Api, answer: Answer) -> StatusCode {
     let (go_on, going_on) = oneshot::channel();
     // The receiver is gone when the test has ended.
-    let _ = api.answers.send(Told { answer, go_on });
+    let _ = api.answers.send(FunctionAnswer { answer, go_on });
     let _ = going_on.await;
     StatusCode::ACCEPTED
 }

@@ -94,7 +94,7 @@ async fn arrivals_count_where_something_fails_and_nowhere_else() {
     assert_eq!((share.arrived, share.failed), (2, 1));
 }
 
-/// The write succeeds, and its answer is lost.
+/// The write succeeds, and its response is lost.
 #[tokio::test]
 async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
     let plan = FaultPlan::by(|effect| {
@@ -109,7 +109,7 @@ async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
     assert_eq!(kit.tries().await.in_row(), 2);
 }
 
-/// Its time is over while the book is written, before it is or after.
+/// The time of the write is over before the book is written, or after it.
 #[tokio::test]
 async fn write_that_is_cut_off_is_repeated_and_counts_once() {
     for fault in [CallFault::HangBefore, CallFault::HangAfter] {

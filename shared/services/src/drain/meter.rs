@@ -16,7 +16,7 @@ use posthaste_core::pressure::{
 use posthaste_ports::{DrainSource, LookTime, PortError};
 
 /// The time after its reception in which a delivery comes to wait for its place: it is looked up
-/// and planned. That it did not wait before it came is no time in which none did.
+/// and planned. This time does not count as one in which no delivery waited.
 const UNTIL_IT_WAITS: Duration = Duration::from_millis(500);
 
 /// Counts what deliver receives and settles. Clones share the counts.
@@ -70,15 +70,16 @@ struct TopicCounts {
 struct SubscriptionCounts {
     group: Arc<str>,
     count: DrainCount,
-    /// Its deliveries that wait here for a place of its own.
+    /// Deliveries that wait here for a place of their subscription's own.
     waiting: usize,
-    /// Until then, by the clock's `monotonic`, one that was turned back waits in the queue.
+    /// The time, by the clock's `monotonic`, until which a delivery that was turned back waits in
+    /// the queue.
     waits_until: Duration,
-    /// Until then one that was received may come to wait.
+    /// The time until which a delivery that was received may come to wait.
     comes_until: Duration,
-    /// Whether one got no place in time, and waits in the queue since.
+    /// Whether a delivery got no place in time, and has waited in the queue since.
     has_returned: bool,
-    /// Whether there was a time since the last reading in which none waited.
+    /// Whether there was a time since the last reading in which no delivery waited.
     was_free: bool,
 }
 
@@ -123,7 +124,7 @@ impl DrainMeter {
     }
 
     /// Notes a delivery that waits for a place of its subscription's own from `now`, a time of the
-    /// clock's `monotonic`, until the answer is dropped.
+    /// clock's `monotonic`, until the returned value is dropped.
     pub fn wait_for_own_place<'a>(
         &'a self,
         topic: &'a TopicName,
@@ -144,7 +145,7 @@ impl DrainMeter {
     }
 
     /// Notes a request that waits for a place which all subscriptions share, because all of them
-    /// are taken, until the answer is dropped.
+    /// are taken, until the returned value is dropped.
     pub fn wait_for_shared_place(&self) -> PlaceWait<'_> {
         let mut counts = self.0.lock();
         counts.waiting_for_shared += 1;
@@ -304,12 +305,13 @@ impl SubscriptionCounts {
         }
     }
 
-    /// Whether one waits for a place of its own, here or in the queue.
+    /// Whether a delivery waits for a place of its own, here or in the queue.
     fn is_waiting(&self, now: Duration) -> bool {
         self.waiting > 0 || self.has_returned || now < self.waits_until
     }
 
-    /// Notes that one begins to wait now: if none did, there was a time in which none waited.
+    /// Notes that a delivery begins to wait now: if none waited, there was a time in which none
+    /// did.
     fn note_gap(&mut self, now: Duration) {
         self.was_free |= !self.is_waiting(now) && now >= self.comes_until;
     }
@@ -338,7 +340,8 @@ impl SubscriptionCounts {
             true => OwnWait::Now,
             false => OwnWait::Throughout,
         };
-        // Whoever waits in the queue is received soon, or its subscription takes nothing any more.
+        // A delivery that waits in the queue is received soon, or its subscription takes nothing
+        // any more.
         if mem::take(&mut self.has_returned) {
             self.comes_until = now + UNTIL_IT_WAITS;
         }
@@ -352,7 +355,7 @@ impl SubscriptionCounts {
     }
 }
 
-/// In one process the meter has all counts, and always answers.
+/// In one process the meter has all counts, and always returns them.
 impl DrainSource for DrainMeter {
     async fn measure_drain(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
         let taken = self.take_reading(time.now);

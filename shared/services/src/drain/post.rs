@@ -15,7 +15,7 @@ use super::meter::{DrainMeter, MeterReading};
 use crate::timeout_at::timeout;
 
 /// The longest time for writing a report. It must end before the invocation does: the invocation's
-/// answer is worth more than its report.
+/// response is worth more than its report.
 pub const DRAIN_POST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reports the drain rate of one process of deliver. A process that received no message late writes
@@ -89,17 +89,18 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
 
 /// The report of these counts. What cannot be told to be of a subscription that waited for itself
 /// is of the others.
+fn sum_counts(drains: &[&SubscriptionDrain]) -> DrainCount {
+    let counts = drains.iter().map(|drain| drain.count);
+    counts.fold(DrainCount::default(), DrainCount::plus)
+}
+
 fn build_report(taken: MeterReading, window: Duration) -> DrainReport {
     let (waited, others): (Vec<_>, Vec<_>) = taken
         .subscriptions
         .iter()
         .partition(|drain| drain.own_wait == OwnWait::Throughout);
-    let together = |drains: Vec<&SubscriptionDrain>| {
-        let counts = drains.into_iter().map(|drain| drain.count);
-        counts.fold(DrainCount::default(), DrainCount::plus)
-    };
-    let self_limited = together(waited);
-    let others = together(others);
+    let self_limited = sum_counts(&waited);
+    let others = sum_counts(&others);
     // Messages that were counted without their subscription are among the sums alone.
     let settled = taken.all.messages.saturating_sub(self_limited.settled);
     let is_of_others = others.settled == settled;

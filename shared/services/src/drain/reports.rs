@@ -62,9 +62,9 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
         let Some(object) = self.store.get(&listed.key).await? else {
             return Ok(None);
         };
-        let unreadable =
-            |error| PortError::with_cause("understand a drain report", ErrorKind::Other, error);
-        let report = parse_drain_report(&object.bytes).map_err(unreadable)?;
+        let report = parse_drain_report(&object.bytes).map_err(|error| {
+            PortError::with_cause("understand a drain report", ErrorKind::Other, error)
+        })?;
         Ok(Some(report).filter(|report| report.is_current(age)))
     }
 
@@ -122,8 +122,7 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
 }
 
 /// The age of a report by the store's clock. A report of the future is as old as it is early: it
-/// cannot be known which of the two clocks is wrong, and neither may make a report current for
-/// good.
+/// cannot be known which of the two clocks is wrong, and neither may make a report current forever.
 fn report_age(object: &ObjectMeta, now: Timestamp) -> Duration {
     now.since(object.modified_at)
         .max(object.modified_at.since(now))

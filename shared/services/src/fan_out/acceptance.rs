@@ -1,5 +1,5 @@
-//! The subscriptions that each event of a fan-out is meant for. The messages of an event say it, or
-//! a record of its acceptance does, which is sent with them.
+//! The subscriptions that each event of a fan-out is meant for. They are named by the messages of
+//! the event, or by a record of its acceptance, which is sent with the messages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -40,6 +40,26 @@ pub(super) struct MeantSubscriptions {
     pub(super) recorded: Vec<(usize, Arc<str>)>,
 }
 
+/// The circumstances of first attempts, which say whether they are made at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FirstAttempts<'a> {
+    pub(super) schedule: &'a EventSchedule,
+    /// The time of the fan-out.
+    pub(super) at: Timestamp,
+    /// Whether they are known to wait.
+    pub(super) wait: bool,
+}
+
+impl FirstAttempts<'_> {
+    fn are_made_for(self, subscription: &Subscription) -> bool {
+        !self.wait && subscription.status_at(self.at) == SubscriptionStatus::Active
+    }
+
+    fn are_too_late_for(self, event: &Event) -> bool {
+        event.expirytime().is_some_and(|end| end <= self.at)
+    }
+}
+
 /// Subscriptions that some events are meant for.
 struct MatchedSet {
     names: Arc<str>,
@@ -50,24 +70,19 @@ struct MatchedSet {
 
 impl MeantSubscriptions {
     /// The subscriptions that each event is meant for, by the receivers with the positions of their
-    /// events. Where that is one that is tried at once, nothing has to be said: its first record
-    /// says all.
+    /// events. An event for one subscription that is tried at once needs no names: its first record
+    /// has them.
     pub(super) fn from_receivers<'a>(
         receivers: impl Iterator<Item = (&'a Subscription, &'a [u32])> + Clone,
         topic: &Topic,
         events: &[Event],
-        (schedule, at): (&EventSchedule, Timestamp),
-        first_attempts_wait: bool,
+        first: FirstAttempts<'_>,
     ) -> Self {
-        let is_tried = |of: &Subscription| {
-            !first_attempts_wait && of.status_at(at) == SubscriptionStatus::Active
-        };
-        let is_expired = |event: &Event| event.expirytime().is_some_and(|end| end <= at);
         let is_plain = receivers.clone().nth(1).is_none()
-            && receivers.clone().all(|(of, _)| is_tried(of))
-            && !events.iter().any(is_expired)
+            && receivers.clone().all(|(of, _)| first.are_made_for(of))
+            && !events.iter().any(|event| first.are_too_late_for(event))
             && !topic.record_unmatched
-            && schedule.is_empty();
+            && first.schedule.is_empty();
         if is_plain {
             return Self::default();
         }
@@ -79,14 +94,14 @@ impl MeantSubscriptions {
         for (index, (event, positions)) in events.iter().zip(of_events).enumerate() {
             let set = sets
                 .entry(positions)
-                .or_insert_with_key(|positions| matched_set(&receivers, positions, is_tried));
+                .or_insert_with_key(|positions| matched_set(&receivers, positions, first));
             let is_recorded = match set.count {
                 0 => topic.record_unmatched,
                 count => {
                     count > MATCHED_IN_MESSAGES_MAX
                         || !set.is_tried
-                        || is_expired(event)
-                        || schedule.later_than(at, index).is_some()
+                        || first.are_too_late_for(event)
+                        || first.schedule.later_than(first.at, index).is_some()
                 }
             };
             let is_in_messages = set.count > 1 && !is_recorded;
@@ -140,17 +155,16 @@ fn receivers_of_events<'a>(
 fn matched_set(
     receivers: &[&Subscription],
     positions: &[u16],
-    is_tried: impl Fn(&Subscription) -> bool,
+    first: FirstAttempts<'_>,
 ) -> MatchedSet {
-    let matched = || {
-        positions
-            .iter()
-            .map(|position| receivers[usize::from(*position)])
-    };
+    let matched = positions
+        .iter()
+        .map(|position| receivers[usize::from(*position)]);
+    let is_tried = matched.clone().any(|of| first.are_made_for(of));
     MatchedSet {
-        names: matched_names(matched().map(|of| &of.name)).into(),
+        names: matched_names(matched.map(|of| &of.name)).into(),
         count: positions.len(),
-        is_tried: matched().any(is_tried),
+        is_tried,
     }
 }
 
@@ -159,7 +173,7 @@ fn matched_set(
 #[error("the names of matched subscriptions take more room than a request has for them")]
 struct NoRoom;
 
-/// Records of acceptances on their way into the delivery log. Where they do not get there they are
+/// Records of acceptances on their way into the delivery log. Those that do not get there are
 /// missing in it, and no delivery is.
 pub(super) struct AcceptanceRecords<'a, Q> {
     queue: &'a Q,

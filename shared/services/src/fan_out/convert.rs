@@ -19,8 +19,8 @@ use super::schedule::EventSchedule;
 /// memory, besides those that travel in messages.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
-/// Reasons for which not all of a fan-out was written. What was written is delivered; doing it
-/// again may duplicate that, unless [`FanOutError::sent_nothing`].
+/// Reasons for which not all of a fan-out was written. The written part is delivered; repeating the
+/// fan-out may duplicate it, unless [`FanOutError::sent_nothing`].
 #[derive(Debug, thiserror::Error)]
 pub enum FanOutError {
     /// An event that cannot be sent in a subscription's schema.
@@ -70,7 +70,8 @@ impl FanOutError {
         }
     }
 
-    /// Whether it is known that no delivery was made. A queue whose answer is lost may have made all.
+    /// Whether it is known that no delivery was made. A queue whose response is lost may have taken
+    /// all.
     pub fn sent_nothing(&self) -> bool {
         match self {
             Self::Conversion(_) | Self::Payload(_) | Self::TooManyScheduled { .. } => true,
@@ -108,7 +109,7 @@ impl<S: ObjectStore, E: Entropy> EventConverter<'_, S, E> {
         for schema in plan.received_schemas() {
             let mut in_schema = Vec::with_capacity(events.len());
             for (index, event) in events.iter().enumerate() {
-                in_schema.push(self.convert_one(plan, (index, event), schema, &mut waiting)?);
+                in_schema.push(self.convert_one(plan, index, event, schema, &mut waiting)?);
                 if waiting.len() == PAYLOAD_PUTS_AT_ONCE {
                     self.store_payloads(std::mem::take(&mut waiting)).await?;
                 }
@@ -123,7 +124,8 @@ impl<S: ObjectStore, E: Entropy> EventConverter<'_, S, E> {
     fn convert_one(
         &self,
         plan: &FanOutPlan<'_>,
-        (index, event): (usize, &Event),
+        index: usize,
+        event: &Event,
         schema: EventSchema,
         waiting: &mut Vec<(String, Bytes)>,
     ) -> Result<EventPayload, FanOutError> {
@@ -150,10 +152,10 @@ impl<S: ObjectStore, E: Entropy> EventConverter<'_, S, E> {
     }
 
     async fn store_payloads(&self, texts: Vec<(String, Bytes)>) -> Result<(), FanOutError> {
-        let put = |(key, text): (String, Bytes)| async move {
+        let puts = texts.into_iter().map(|(key, text)| async move {
             self.store.put(&key, text, PutCondition::Always).await
-        };
-        try_join_all(texts.into_iter().map(put))
+        });
+        try_join_all(puts)
             .await
             .map(drop)
             .map_err(FanOutError::Payload)

@@ -32,12 +32,12 @@ const SCHEDULED_BYTES: usize = 128;
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InlineEvents {
-    /// Those that a message can hold.
+    /// Events that a message can hold.
     #[default]
     Fitting,
-    /// Those that the delivery log keeps whole. Of a larger one it keeps the reference.
+    /// Events that the delivery log keeps whole. Of a larger one it keeps the reference.
     Logged,
-    /// Those that a reference would hardly be shorter than. For times in which the queue is under
+    /// Events that a reference would hardly be shorter than. For times in which the queue is under
     /// pressure.
     Tiny,
 }
@@ -131,7 +131,7 @@ impl<'a> FanOutPlan<'a> {
         let mut copies = vec![[0; EventSchema::ALL.len()]; events.len()];
         let matches = topic.filters.match_events(events);
         let mut skipped = Vec::new();
-        // Of hundreds of subscriptions only those that something is for are looked at.
+        // Among hundreds of subscriptions, only those that receive something are looked at.
         let passing = matches
             .passing_filters()
             .iter()
@@ -169,9 +169,12 @@ impl<'a> FanOutPlan<'a> {
 
     /// Whether a subscription skips the event at this position.
     pub(super) fn is_skipped(&self, index: usize) -> bool {
-        let skips =
-            |events: &[u32]| u32::try_from(index).is_ok_and(|it| events.binary_search(&it).is_ok());
-        self.skipped.iter().any(|(_, events)| skips(events))
+        let Ok(index) = u32::try_from(index) else {
+            return false;
+        };
+        self.skipped
+            .iter()
+            .any(|(_, events)| events.binary_search(&index).is_ok())
     }
 
     /// The number of records that say so: one for each event and subscription.
@@ -217,11 +220,11 @@ impl<'a> FanOutPlan<'a> {
 
     /// The schemas in which any subscription receives an event.
     pub(super) fn received_schemas(&self) -> impl Iterator<Item = EventSchema> {
-        let in_schema =
-            |schema: EventSchema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
-        EventSchema::ALL
-            .into_iter()
-            .filter(move |schema| in_schema(*schema))
+        EventSchema::ALL.into_iter().filter(|schema| {
+            self.copies
+                .iter()
+                .any(|copies| copies[*schema as usize] > 0)
+        })
     }
 
     /// Whether any subscription receives this event in this schema.
@@ -279,24 +282,24 @@ impl<'a> FanOutPlan<'a> {
         });
         objects.map(|(subscription, minute, indexes)| {
             let schema = output_schema(self.input, subscription);
-            let runs = request
-                .split_into_messages(subscription, schema, &indexes)
-                .into_iter();
-            let body = |run: Range<usize>| {
-                let delivery = request.build_delivery(subscription, schema, &indexes[run]);
-                render_delivery(&Delivery {
-                    not_before: minute,
-                    ..delivery
+            let runs = request.split_into_messages(subscription, schema, &indexes);
+            let messages: Vec<_> = runs
+                .into_iter()
+                .map(|run| {
+                    let delivery = request.build_delivery(subscription, schema, &indexes[run]);
+                    render_delivery(&Delivery {
+                        not_before: minute,
+                        ..delivery
+                    })
                 })
-            };
-            let messages: Vec<_> = runs.map(body).collect();
+                .collect();
             let owner = (&subscription.topic, &subscription.name);
             let key = layout::scheduled_key(minute, owner, request.id, &messages);
             ScheduledObject { key, messages }
         })
     }
 
-    /// The number of those objects.
+    /// The number of objects of the deliveries that are not sent at once.
     pub(super) fn scheduled_objects(&self, schedule: &EventSchedule, at: Timestamp) -> usize {
         if schedule.is_empty() {
             return 0;
@@ -321,14 +324,17 @@ fn output_schema(input: EventSchema, subscription: &Subscription) -> EventSchema
 }
 
 impl FanOutRequest<'_> {
-    /// Those of these events that are sent at once.
+    /// The positions of those events that are sent at once.
     fn sent_at_once<'i>(&self, indexes: &'i [u32]) -> Cow<'i, [u32]> {
         let schedule = &self.origin.schedule;
         if !schedule.delays_any(self.at, indexes) {
             return indexes.into();
         }
-        let is_now = |index: &&u32| schedule.later_than(self.at, **index as usize).is_none();
-        indexes.iter().filter(is_now).copied().collect()
+        indexes
+            .iter()
+            .copied()
+            .filter(|index| schedule.later_than(self.at, *index as usize).is_none())
+            .collect()
     }
 
     /// The events of each message to a subscription.
@@ -364,7 +370,6 @@ impl FanOutRequest<'_> {
         schema: EventSchema,
         indexes: &[u32],
     ) -> Delivery {
-        let entry = |&index: &u32| self.build_entry(subscription, schema, index as usize);
         Delivery {
             topic: subscription.topic.clone(),
             subscription: subscription.name.clone(),
@@ -376,7 +381,10 @@ impl FanOutRequest<'_> {
             timed_out: false,
             identity: subscription.created.identity(),
             hops: self.origin.hops,
-            events: indexes.iter().map(entry).collect(),
+            events: indexes
+                .iter()
+                .map(|index| self.build_entry(subscription, schema, *index as usize))
+                .collect(),
         }
     }
 
@@ -405,15 +413,10 @@ impl FanOutRequest<'_> {
     /// The records of the acceptances that are not said by messages, and of the events that
     /// subscriptions skip, as many as have room beside the messages. Each has all names.
     pub(super) fn acceptance_records(&self, plan: &FanOutPlan<'_>) -> Vec<RecordText> {
-        let mut room = INLINE_FAN_OUT_BYTES_MAX;
-        let mut take = |names_bytes: usize| {
-            let left = room.checked_sub(names_bytes + RECORD_BYTES_USUAL);
-            room = left.unwrap_or_default();
-            left.is_some()
-        };
+        let mut room = RecordRoom(INLINE_FAN_OUT_BYTES_MAX);
         let mut records = Vec::new();
         for (index, matched) in &self.meant.recorded {
-            if !take(matched.len()) {
+            if !room.take(matched.len()) {
                 return records;
             }
             let key = self.key_of_event(*index);
@@ -421,7 +424,7 @@ impl FanOutRequest<'_> {
         }
         for (subscription, indexes) in &plan.skipped {
             for index in indexes {
-                if !take(0) {
+                if !room.take(0) {
                     return records;
                 }
                 let key = self.key_of_event(*index as usize);
@@ -455,12 +458,12 @@ impl FanOutRequest<'_> {
     ) -> DeliveryEntry {
         let event = &self.events[index];
         let not_before = self.scheduled_at(index);
-        let scheduled = |at| PublishSchedule {
+        let scheduled = not_before.map(|at| PublishSchedule {
             at,
             id: event_id_digest(event.id()),
             released: false,
             cancelled: false,
-        };
+        });
         DeliveryEntry {
             key: self.key_of_event(index),
             expires_at: decide::expires_at(
@@ -472,7 +475,7 @@ impl FanOutRequest<'_> {
             traceparent: event.traceparent().map(str::to_owned),
             marks: EventMarks {
                 matched: self.meant.in_messages(index).cloned(),
-                scheduled: not_before.map(scheduled).map(Box::new),
+                scheduled: scheduled.map(Box::new),
                 ..self.origin.marks.clone()
             },
             envelope: self.envelope(schema, index).cloned(),
@@ -481,9 +484,22 @@ impl FanOutRequest<'_> {
     }
 }
 
+/// The bytes that are left for the records of acceptances.
+struct RecordRoom(usize);
+
+impl RecordRoom {
+    /// Takes the room of one record. `false` if there is not enough, after which there is none.
+    fn take(&mut self, names_bytes: usize) -> bool {
+        let left = self.0.checked_sub(names_bytes + RECORD_BYTES_USUAL);
+        self.0 = left.unwrap_or_default();
+        left.is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fan_out::acceptance::FirstAttempts;
     use bytes::Bytes;
     use posthaste_core::model::EVENT_BYTES_MAX;
     use posthaste_core::stored::TopicRecord;
@@ -574,7 +590,8 @@ mod tests {
             let at = Timestamp::from_millis(1);
             let origin = EventOrigin::default();
             let plan = FanOutPlan::match_events(&topic, &events, at);
-            let meant = MeantSubscriptions::from_receivers(plan.receivers(), &topic, &events, (&EventSchedule::default(), at), false);
+            let first = FirstAttempts { schedule: &EventSchedule::default(), at, wait: false };
+            let meant = MeantSubscriptions::from_receivers(plan.receivers(), &topic, &events, first);
             let request = FanOutRequest {
                 topic: &topic,
                 events: &events,

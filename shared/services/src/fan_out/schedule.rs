@@ -67,11 +67,13 @@ impl EventSchedule {
 
     /// Whether one of these events is not sent at once.
     pub(super) fn delays_any(&self, at: Timestamp, indexes: &[u32]) -> bool {
-        let is_later = |index: &u32| self.later_than(at, *index as usize).is_some();
-        !self.is_empty() && indexes.iter().any(is_later)
+        !self.is_empty()
+            && indexes
+                .iter()
+                .any(|index| self.later_than(at, *index as usize).is_some())
     }
 
-    /// Those of these events that are not sent at once, by the minute in which they go out.
+    /// The positions of those events that are not sent at once, by the minute in which they go out.
     pub(super) fn by_minute(
         &self,
         at: Timestamp,
@@ -90,20 +92,19 @@ impl EventSchedule {
     }
 }
 
-/// Writes objects, each of which is rendered when its turn comes. Answers how many messages they
-/// have. The same request writes the same objects again.
+/// Writes objects, each of which is rendered when its turn comes, and returns the number of their
+/// messages. The same request writes the same objects again.
 pub(super) async fn park_objects(
     store: &impl ObjectStore,
     objects: impl Iterator<Item = ScheduledObject> + Send,
 ) -> Result<usize, PortError> {
-    let put = |object: ScheduledObject| async move {
-        let ScheduledObject { key, messages } = object;
-        let put = store.put(&key, render_parked(&messages), PutCondition::Always);
-        put.await?;
-        Ok(messages.len())
-    };
     stream::iter(objects)
-        .map(put)
+        .map(|object| async move {
+            let ScheduledObject { key, messages } = object;
+            let put = store.put(&key, render_parked(&messages), PutCondition::Always);
+            put.await?;
+            Ok(messages.len())
+        })
         .buffer_unordered(PUTS_AT_ONCE)
         .try_fold(0, |sum, messages| async move { Ok(sum + messages) })
         .await

@@ -13,8 +13,8 @@ use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 const TRIES_MAX: u32 = 32;
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Changes a part, and answers whether there was anything to change. `change_shard` may be called
-    /// more than once, each time with the newest part.
+    /// Changes a part, and returns whether there was anything to change. `change_shard` may be
+    /// called more than once, each time with the newest part.
     pub async fn change_shard(
         &self,
         index: usize,
@@ -34,7 +34,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 if is_read {
                     return Ok(false);
                 }
-                // That there is nothing to do is not taken from memory.
+                // The known part may be stale: read it before concluding that nothing has to
+                // change.
                 is_read = true;
                 self.read_shard(index).await?;
                 continue;

@@ -1,7 +1,7 @@
-//! What was stored before this process began. A worker reads a part only for a target that it
-//! suspects, and one that has just begun suspects none: it would send into a pause that another
-//! worker, or it itself before a restart, was asked for. So it reads all parts once, before its
-//! first request.
+//! The state that was stored before this process began. A worker reads a part only for a target
+//! that it suspects, and a worker that has just begun suspects none: it would send into a pause
+//! that another worker, or it itself before a restart, was asked for. So it reads all parts once,
+//! before its first request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::SingleFlight;
 
-/// The reads of what was stored before.
+/// The reads of the state that was stored before.
 #[derive(Debug, Default)]
 pub(super) struct StartReads {
     is_known: AtomicBool,

@@ -1,4 +1,4 @@
-//! The book over a store in memory: what it asks, what it does when it cannot, and many workers
+//! The book over a store in memory: its requests, its behaviour when they fail, and many workers
 //! that race.
 
 use std::sync::atomic::{AtomicU32, Ordering};

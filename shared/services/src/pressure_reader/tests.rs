@@ -164,7 +164,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
     }
 }
 
-/// A read that hangs makes nobody wait, and dropping it lets the next caller read.
+/// A read that hangs makes no caller wait, and dropping it lets the next caller read.
 #[tokio::test]
 async fn hanging_read_delays_nobody_and_dropping_it_frees_the_next() {
     let plan = FaultPlan::by(|effect| (effect.number == 1).then_some(CallFault::HangBefore));

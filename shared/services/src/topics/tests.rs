@@ -153,7 +153,7 @@ fn broken() -> Vec<Bytes> {
         .to_vec()
 }
 
-/// The answer to the write of a tombstone is lost, and the store says on the second try that
+/// The response to the write of a tombstone is lost, and the store says on the second try that
 /// another one wrote.
 #[tokio::test]
 async fn topic_whose_deletion_had_no_answer_is_deleted() {

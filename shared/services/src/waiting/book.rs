@@ -1,4 +1,4 @@
-//! The numbers of what waits that record adds up from the records of the delivery log: sixteen
+//! The numbers of waiting events that record adds up from the records of the delivery log: sixteen
 //! objects, of which each subscription is in one.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::update::{ObjectEdit, update_object};
 /// Changes of a part that are not written yet, message by message.
 type UnwrittenChanges = BTreeMap<usize, Vec<(String, PartChanges)>>;
 
-/// The numbers of what waits, where they are added up. Clones share what is not written yet.
+/// The book of waiting events, where record adds them up. Clones share what is not written yet.
 #[derive(Debug, Clone)]
 pub struct WaitingBook<S, C> {
     state: S,
@@ -164,7 +164,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         }
         let events = WaitingEvents {
             deliveries,
-            // It only lists objects.
+            // The list is of objects alone.
             slow_deliveries: None,
             state: &self.state,
             clock: &self.clock,
@@ -188,8 +188,8 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         self.write_corrections(corrections).await
     }
 
-    /// Writes parts with the numbers of what is listed. One that somebody changed meanwhile is left to
-    /// the next look.
+    /// Writes parts with the numbers of the list. A part that another process changed meanwhile is
+    /// left to the next look.
     async fn write_corrections(
         &self,
         corrections: BTreeMap<usize, FoundPart>,

@@ -1,4 +1,4 @@
-//! The numbers of what waits that record adds up, as they are read.
+//! The numbers of waiting events that record adds up, as they are read.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,16 +14,16 @@ use crate::update::UpdateError;
 /// Parts that are read or written at once.
 pub(super) const PARTS_AT_ONCE: usize = 8;
 
-/// Why what waits was not read or written.
+/// Reasons for which the book was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum WaitingBookError {
-    /// It could not be read.
+    /// A part could not be read.
     #[error("failed to read what waits")]
     Read(#[source] PortError),
-    /// A newer program wrote it.
+    /// A newer program wrote the part.
     #[error("failed to understand what waits")]
     Object(#[source] FormatError),
-    /// It could not be changed.
+    /// A part could not be changed.
     #[error("failed to write what waits")]
     Write(#[source] UpdateError<FormatError>),
     /// The look could not be written.
@@ -97,11 +97,12 @@ impl WaitingNumbers {
                 is_continued,
             })
         };
-        let unread = |error: &WaitingBookError| {
+        let read: Result<_, WaitingBookError> = read.await;
+        read.inspect_err(|error| {
             let error = error as &dyn Error;
             tracing::warn!(error, "what waits is shown without what records say");
-        };
-        read.await.inspect_err(unread).ok()
+        })
+        .ok()
     }
 }
 
@@ -116,23 +117,26 @@ pub(super) async fn read_parts(
     state: &impl ObjectStore,
     parts: Vec<usize>,
 ) -> Result<BTreeMap<usize, FoundPart>, WaitingBookError> {
-    let read = |part: usize| async move {
-        // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
-        let found = Box::pin(async move { state.get(&waiting_part_key(part)).await });
-        let found = found.await.map_err(WaitingBookError::Read)?;
-        let etag = found.as_ref().map(|object| object.etag.clone());
-        let part_read = parse_part(found.as_ref()).map_err(WaitingBookError::Object)?;
-        let found = FoundPart {
-            part: part_read,
-            etag,
-        };
-        Ok((part, found))
-    };
-    let reads: Vec<_> = parts.into_iter().map(read).collect();
+    let reads: Vec<_> = parts
+        .into_iter()
+        .map(|part| read_part(state, part))
+        .collect();
     stream::iter(reads)
         .buffer_unordered(PARTS_AT_ONCE)
         .try_collect()
         .await
+}
+
+async fn read_part(
+    state: &impl ObjectStore,
+    number: usize,
+) -> Result<(usize, FoundPart), WaitingBookError> {
+    // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+    let found = Box::pin(async move { state.get(&waiting_part_key(number)).await });
+    let found = found.await.map_err(WaitingBookError::Read)?;
+    let etag = found.as_ref().map(|object| object.etag.clone());
+    let part = parse_part(found.as_ref()).map_err(WaitingBookError::Object)?;
+    Ok((number, FoundPart { part, etag }))
 }
 
 /// The part in an object. One that is not understood counts as empty and doubtful, and the next

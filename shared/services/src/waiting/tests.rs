@@ -1,4 +1,4 @@
-//! What waits is counted once, wherever it waits.
+//! Waiting events are counted once, wherever they wait.
 
 use bytes::Bytes;
 use posthaste_core::model::{Delivery, EventPayload, Timestamp};
@@ -129,7 +129,7 @@ async fn waiting_events_are_counted_everywhere_and_summed() {
     ];
     assert_eq!(totals, expected);
     let of_a = all.for_subscription(&topic_name("ORDERS"), &subscription_name("a"));
-    // What is next is looked up for some subscriptions, not for all.
+    // The next attempts are looked up for some subscriptions, not for all.
     assert_eq!((of_a.total(), of_a.oldest), (a.total(), a.oldest));
     assert_eq!(
         all.for_subscription(&topic_name("none"), &subscription_name("a"))

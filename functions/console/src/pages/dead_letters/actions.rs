@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
+use crate::display::foreign_text;
 use crate::filters::{checkbox, hidden_fields};
 use crate::page::form_token;
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The forms, for a subscription that is chosen. One that is deleted can get nothing again.

@@ -10,13 +10,13 @@ use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::asked::FormFields;
 use crate::console::PageContext;
-use crate::doubt::{failure_title, uncertainty_hint};
+use crate::display::{foreign_text, number};
+use crate::extract::FormFields;
 use crate::filters::hidden_fields;
 use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
 use crate::parts::address_after;
-use crate::shown::{foreign_text, number};
+use crate::uncertain::{failure_title, uncertainty_hint};
 use crate::visit::PageVisit;
 
 /// The field, and its value, of the form that acts.

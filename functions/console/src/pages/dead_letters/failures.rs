@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::{LeftOutCounts, ReplayFailure};
 
-use crate::shown::{foreign_cut, number};
+use crate::display::{foreign_cut, number};
 
 /// Most characters of an object's key, and of a reason for which it cannot be read.
 const TEXT_CHARS_MAX: usize = 400;

@@ -10,17 +10,16 @@ use super::rows::state_badge;
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
 use crate::api::{ManageApi, RequestTarget};
+use crate::display::number;
 use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::{KnownTopic, subscription_link};
-use crate::shown::number;
 use crate::visit::PageVisit;
 
 /// The subscription of an object.
 pub(super) struct LetterOwner {
     /// The topic's name as it was created; as in the key where it is gone.
     pub(super) topic: String,
-    /// The subscription's, likewise.
     pub(super) subscription: String,
     /// Whether the subscription is gone, so that nothing can be sent to it.
     pub(super) is_deleted: bool,

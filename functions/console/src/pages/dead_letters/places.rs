@@ -5,7 +5,7 @@ use posthaste_core::delivery_log::log_text;
 use posthaste_core::stored::dead_letter::ShownLetter;
 
 use crate::address::PageAddress;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut};
+use crate::display::cell_text;
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -41,7 +41,7 @@ impl LetterMatch {
     /// The letter at this index, or else of this id, or else the first one.
     pub(super) fn find(index: Option<usize>, id: Option<&str>, letters: &[ShownLetter]) -> Self {
         match (index, id) {
-            (None, Some(id)) => Self::of_id(id, letters),
+            (None, Some(id)) => Self::with_id(id, letters),
             (index, _) => Self::from_index(
                 letters
                     .get(index.unwrap_or_default())
@@ -51,14 +51,12 @@ impl LetterMatch {
     }
 
     /// The letters of an id as the delivery log keeps it, which is its beginning.
-    fn of_id(id: &str, letters: &[ShownLetter]) -> Self {
+    fn with_id(id: &str, letters: &[ShownLetter]) -> Self {
         let id = log_text(id);
-        let is_of =
-            |letter: &ShownLetter| letter.id.as_deref().is_some_and(|it| log_text(it) == id);
         let found = letters
             .iter()
             .enumerate()
-            .filter(|(_, letter)| is_of(letter));
+            .filter(|(_, letter)| letter.id.as_deref().is_some_and(|it| log_text(it) == id));
         match found.map(|(index, _)| index).collect::<Vec<_>>() {
             found if found.len() > 1 => Self::Several(found),
             found => Self::from_index(found.first().copied()),
@@ -86,12 +84,11 @@ pub(super) fn match_table(object: &str, letters: &[ShownLetter], places: &[usize
 }
 
 fn match_row(object: &str, index: usize, letter: &ShownLetter) -> Markup {
-    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
     html! {
         tr {
             td { a href=(record_address(object, index)) { "Number " (index + 1) } }
-            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
-            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td { @if let Some(event_type) = cell_text(letter.event_type.as_deref()) { (event_type) } }
+            td { @if let Some(reason) = cell_text(letter.reason.as_deref()) { (reason) } }
             td.number { @if let Some(attempts) = letter.attempts { (attempts) } }
             td.number { @if let Some(status) = letter.status { (status) } }
         }

@@ -14,13 +14,13 @@ use super::places::{LetterMatch, match_table, record_address};
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
 use crate::api::RequestTarget;
-use crate::asked::PageQuery;
 use crate::console::PageContext;
+use crate::display::{BODY_CHARS_MAX, foreign_cut, foreign_text, number};
+use crate::extract::PageQuery;
 use crate::filters::hidden_fields;
 use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
 use crate::pages::event::{json_body, resend_address};
-use crate::parts::fact;
-use crate::shown::{BODY_CHARS_MAX, foreign_cut, foreign_text, number};
+use crate::parts::{fact, foreign_fact};
 use crate::visit::PageVisit;
 
 /// Most characters of a fact.
@@ -96,21 +96,15 @@ impl StoredLetters<'_> {
     }
 
     fn fact_list(&self, letter: &ShownLetter) -> Markup {
-        let text = |name, value: &Option<String>| {
-            value.as_ref().map_or_else(
-                || html! {},
-                |text| fact(name, &foreign_cut(text, FACT_CHARS_MAX)),
-            )
-        };
         html! {
             dl.facts {
                 @if let Some(state) = self.owner.and_then(|owner| owner.state_text(self.letters.len())) {
                     (fact("State", &state))
                 }
-                (text("Event", &letter.id))
-                (text("Type", &letter.event_type))
+                (foreign_fact("Event", letter.id.as_deref(), FACT_CHARS_MAX))
+                (foreign_fact("Type", letter.event_type.as_deref(), FACT_CHARS_MAX))
                 @if let Some(owner) = self.owner { (fact("Subscription", &owner.subscription_links())) }
-                (text("Reason for giving up", &letter.reason))
+                (foreign_fact("Reason for giving up", letter.reason.as_deref(), FACT_CHARS_MAX))
                 @if let Some(attempts) = letter.attempts { (fact("Attempts", &html! { (attempts) })) }
                 @if let Some(status) = letter.status {
                     (fact("Status of the last answer", &html! { (status) }))

@@ -5,8 +5,8 @@ use posthaste_core::api::DeadLetterView;
 
 use super::places::record_address;
 use super::search::DeadLetterSearch;
+use crate::display::{cell_text, time_tag};
 use crate::pages::known_topic::subscription_link;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -32,17 +32,16 @@ pub(super) fn letter_table(search: &DeadLetterSearch, letters: &[DeadLetterView]
 }
 
 fn letter_row(search: &DeadLetterSearch, letter: &DeadLetterView) -> Markup {
-    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
-    let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
+    let id = cell_text(letter.id.as_deref()).unwrap_or_else(|| html! { "(no id)" });
     html! {
         tr {
             td { a href=(record_address(&letter.object, letter.index)) { (id) } }
-            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
+            td { @if let Some(event_type) = cell_text(letter.event_type.as_deref()) { (event_type) } }
             td {
                 (subscription_link(&letter.topic, &letter.subscription, letter.owner_deleted))
                 (search.only_owner_link(&letter.topic, &letter.subscription))
             }
-            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td { @if let Some(reason) = cell_text(letter.reason.as_deref()) { (reason) } }
             td.number { @if let Some(attempts) = letter.attempts { (attempts) } }
             td.number { @if let Some(status) = letter.status { (status) } }
             td { (time_tag(letter.written_at.0)) }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::asked::FormFields;
 use crate::console::PATH;
-use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE, checkbox};
+use crate::extract::FormFields;
+use crate::filters::{FormField, ROWS_MAX, checkbox};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
@@ -42,20 +42,15 @@ pub(crate) struct DeadLetterSearch {
 impl DeadLetterSearch {
     /// The search that the fields of a form name.
     pub(super) fn from_form(fields: &FormFields) -> Self {
-        let field = |name| {
-            Some(fields.get(name))
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned)
-        };
         Self {
-            topic: field("topic"),
-            subscription: field("subscription"),
-            reason: field("reason"),
-            event_type: field("type"),
-            from: field("from"),
-            to: field("to"),
-            object: field("object"),
-            until: field("until"),
+            topic: fields.get_filled("topic"),
+            subscription: fields.get_filled("subscription"),
+            reason: fields.get_filled("reason"),
+            event_type: fields.get_filled("type"),
+            from: fields.get_filled("from"),
+            to: fields.get_filled("to"),
+            object: fields.get_filled("object"),
+            until: fields.get_filled("until"),
             include_resolved: fields.get("includeResolved") == "true",
             cursor: None,
         }
@@ -83,25 +78,23 @@ impl DeadLetterSearch {
     /// The same without those that are written from now on. Times that are relative to now become
     /// points in time: the action takes what the dry run counted.
     pub(super) fn frozen_at(self, now: Timestamp) -> Self {
-        let parsed = |time: &Option<String>| time.as_deref().map(WrittenTime::parse).transpose();
-        let (Ok(from), Ok(to)) = (parsed(&self.from), parsed(&self.to)) else {
+        let Ok(from) = self.from.as_deref().map(WrittenTime::parse).transpose() else {
+            return self;
+        };
+        let Ok(to) = self.to.as_deref().map(WrittenTime::parse).transpose() else {
             return self;
         };
         let (begin, end) = WrittenTime::resolve_period(from, to, now);
         let is_open = end.is_none_or(|end| end > now) && begin.is_none_or(|begin| begin < now);
-        let point = |written, text, at: Option<Timestamp>| match written {
-            None | Some(WrittenTime::At(_)) => text,
-            Some(_) => at.map(|at| at.to_string()),
-        };
         Self {
-            from: point(from, self.from.clone(), begin),
-            to: point(to, self.to.clone(), end),
+            from: freeze_time(self.from.as_deref(), from, begin),
+            to: freeze_time(self.to.as_deref(), to, end),
             until: is_open.then(|| now.to_string()),
             ..self
         }
     }
 
-    /// The note of a dry run that the action is as of its time.
+    /// The note of a dry run that the action leaves out what is written after it.
     pub(super) fn until_hint(&self) -> Markup {
         html! {
             @if self.until.is_some() {
@@ -110,7 +103,7 @@ impl DeadLetterSearch {
         }
     }
 
-    /// Asks for a page.
+    /// Loads a page.
     pub(super) async fn load_dead_letters(
         &self,
         api: &ManageApi,
@@ -234,6 +227,18 @@ impl DeadLetterSearch {
     }
 }
 
+/// The text of a time: as it was written, or the point in time if it was relative to now.
+fn freeze_time(
+    text: Option<&str>,
+    written: Option<WrittenTime>,
+    at: Option<Timestamp>,
+) -> Option<String> {
+    match written {
+        None | Some(WrittenTime::At(_)) => text.map(str::to_owned),
+        Some(_) => at.map(|at| at.to_string()),
+    }
+}
+
 fn missing_topic_refusal() -> ApiRefusal {
     ApiRefusal {
         status: 400,
@@ -249,32 +254,26 @@ pub(super) fn filter_form(
     search: &DeadLetterSearch,
     refusal: Option<&ApiRefusal>,
 ) -> Markup {
-    let reason = FormField {
-        name: "reason",
-        label: "Reason",
-        value: search.reason.as_deref(),
-        example: "",
+    let name = search.subscription.as_deref();
+    let subscription = FormField::new("subscription", "Subscription", name, refusal);
+    let reason = FormField::new("reason", "Reason", search.reason.as_deref(), refusal);
+    let event_type = FormField::new("type", "Event type", search.event_type.as_deref(), refusal);
+    let from = FormField::new(
+        "from",
+        "Written from (UTC)",
+        search.from.as_deref(),
         refusal,
-    };
-    let text = |name, label, value: &Option<String>, example| {
-        FormField {
-            name,
-            label,
-            value: value.as_deref(),
-            example,
-            refusal,
-        }
-        .text_input()
-    };
+    );
+    let to = FormField::new("to", "Written before (UTC)", search.to.as_deref(), refusal);
     let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
     html! {
         form.filters method="get" action={ (PATH) "/dead-letters" } {
             (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
-            (text("subscription", "Subscription", &search.subscription, "billing"))
+            (subscription.with_example("billing").text_input())
             (reason.word_select("(any)", &reasons))
-            (text("type", "Event type", &search.event_type, "com.example.order.paid"))
-            (text("from", "Written from (UTC)", &search.from, TIME_EXAMPLE))
-            (text("to", "Written before (UTC)", &search.to, TIME_EXAMPLE))
+            (event_type.with_example("com.example.order.paid").text_input())
+            (from.time_input())
+            (to.time_input())
             (checkbox("includeResolved", "Include resolved", search.include_resolved))
             div { button.primary type="submit" { "Search" } }
         }

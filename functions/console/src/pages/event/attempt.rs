@@ -5,10 +5,10 @@ use posthaste_core::api::events::AttemptView;
 use posthaste_core::delivery_log::AttemptOrigin;
 use posthaste_core::model::{AttemptOutcome, DeadLetterReason};
 
-use crate::shown::{foreign_cut, foreign_text, number, time_tag};
+use crate::display::{foreign_cut, foreign_text, number, time_tag};
 
-/// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps
-/// their first bytes.
+/// Most characters of an error, and of an endpoint, in a timeline. Responses are short: the log
+/// keeps their first bytes.
 const TEXT_CHARS_MAX: usize = 300;
 
 /// The outcome of an attempt that succeeded.
@@ -44,8 +44,8 @@ fn outcome_badge(it: &AttemptView) -> Markup {
     }
 }
 
-/// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its
-/// name is that of its status.
+/// The name of a failure. For the last attempt the log has the reason for giving up instead of a
+/// failure, so the status gives the name.
 fn failure_name(it: &AttemptView) -> String {
     let is_last = DeadLetterReason::ALL
         .iter()

@@ -4,12 +4,12 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::DeliveryState;
 
-use super::around::EventPageContext;
-use super::asked::{EventPageQuery, EventPageRequest};
+use super::context::EventPageContext;
 use super::delivery::{AttemptRoom, delivery_section};
+use super::request::{EventPageQuery, EventPageRequest};
 use crate::address::PageAddress;
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 use crate::filters::pager;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 
 /// Most deliveries that the page shows.
 const DELIVERIES_MAX: usize = 20;

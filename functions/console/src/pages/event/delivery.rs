@@ -4,16 +4,16 @@ use maud::{Markup, html};
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::delivery_log::DeliveryState;
 
-use super::around::EventPageContext;
-use super::asked::{EventPageQuery, EventPageRequest};
 use super::attempt::attempt_item;
+use super::context::EventPageContext;
 use super::facts::delivery_facts;
+use super::request::{EventPageQuery, EventPageRequest};
 use super::resend::resend_address;
 use crate::address::PageAddress;
+use crate::display::foreign_text;
 use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::KnownTopic;
-use crate::shown::foreign_text;
 
 /// Most attempts that the page shows, over all deliveries; fewer beside a payload.
 const ATTEMPTS_MAX: usize = 50;

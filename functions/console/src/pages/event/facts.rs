@@ -6,22 +6,19 @@ use posthaste_core::api::{IsoDuration, IsoTimestamp};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, Timestamp};
 
-use super::around::EventPageContext;
+use super::context::EventPageContext;
 use crate::address::PageAddress;
+use crate::display::{foreign_text, time_tag};
 use crate::pages::known_topic::KnownTopic;
 use crate::parts::duration_text;
-use crate::shown::{foreign_text, time_tag};
 
-/// The facts of a delivery of the event `with_event_id`.
+/// The facts of a delivery of the event `id`.
 pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageContext<'_>) -> Markup {
-    let at = |name, at: Option<IsoTimestamp>| {
-        html! { @if let Some(at) = at { dt { (name) } dd { (time_tag(at.0)) } } }
-    };
     html! {
         dl.facts {
             @if let Some(reason) = &it.reason { dt { "Reason for giving up" } dd { (foreign_text(reason)) } }
-            (at("Accepted", Some(it.accepted_at)))
-            (at("Expires", it.expires_at))
+            (time_fact("Accepted", Some(it.accepted_at)))
+            (time_fact("Expires", it.expires_at))
             @if let Some(next) = it.next_attempt_at {
                 dt { "Next attempt, at the earliest" }
                 dd { (next_attempt(next.0, around.visit.now)) }
@@ -37,11 +34,15 @@ pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageCont
                 }
                 None => {}
             }
-            (at("Can be sent again until", it.resendable_until))
+            (time_fact("Can be sent again until", it.resendable_until))
             dt { "Key of the delivery" }
             dd { code { (foreign_text(&it.key)) } }
         }
     }
+}
+
+fn time_fact(name: &str, at: Option<IsoTimestamp>) -> Markup {
+    html! { @if let Some(at) = at { dt { (name) } dd { (time_tag(at.0)) } } }
 }
 
 fn next_attempt(next: Timestamp, now: Timestamp) -> Markup {

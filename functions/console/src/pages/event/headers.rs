@@ -8,7 +8,7 @@ use posthaste_core::api::{RequestHeader, TopicSettings, compile_sender_headers};
 use posthaste_core::model::{SenderHeaders, SubscriptionName, Timestamp};
 
 use crate::console::PageContext;
-use crate::shown::foreign_text;
+use crate::display::foreign_text;
 
 /// Most subscriptions whose headers are shown.
 const SUBSCRIPTIONS_MAX: usize = 10;
@@ -42,10 +42,10 @@ pub(super) fn headers_by_subscription(
     }
 }
 
-/// The headers that say who sends: the topic's own, or those of the installation.
+/// The headers that name the sender: the topic's own, or those of the installation.
 fn sender_headers(topic: &TopicSettings, pages: &PageContext) -> SenderHeaders {
     let own = topic.sender_headers.as_ref();
-    // What is stored was checked.
+    // Stored headers were checked before they were stored.
     let own = own.and_then(|own| compile_sender_headers("senderHeaders.", own).ok());
     own.unwrap_or_else(|| pages.sender_headers.clone())
 }

@@ -1,12 +1,12 @@
-//! The event itself, which is asked for apart.
+//! The event itself, which the page loads only when it is asked for.
 
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
 use posthaste_core::delivery_log::RecordPayload;
 
-use super::asked::EventPageRequest;
+use super::request::EventPageRequest;
+use crate::display::{BODY_CHARS_MAX, foreign_text, number, visible_cut};
 use crate::json_text::indent_json;
-use crate::shown::{BODY_CHARS_MAX, foreign_text, number, visible_cut};
 
 /// The event as its producer wrote it: shown, or the way to it.
 pub(super) fn payload_section(asked: &EventPageRequest<'_>, view: &EventView) -> Markup {

@@ -6,18 +6,18 @@ use maud::html;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
 
-use super::asked::EventIdPageQuery;
+use super::request::EventIdPageQuery;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ApiResponse, RequestTarget};
-use crate::asked::{FormFields, PageQuery, PathParts};
 use crate::console::PageContext;
-use crate::doubt::{failure_title, uncertainty_hint};
+use crate::extract::{FormFields, PageQuery, PathParts};
 use crate::page::{ConsolePage, MenuSection, problem_box};
 use crate::parts::address_after;
+use crate::uncertain::{failure_title, uncertainty_hint};
 use crate::visit::PageVisit;
 
-/// The address to which forms that send an event again are sent. The id stands in it: of a field,
-/// browsers change line breaks.
+/// The address of the forms that send an event again. The id is a part of it, because browsers
+/// change line breaks in a field.
 pub(crate) fn resend_address(topic: &str, id: &str) -> PageAddress {
     PageAddress::new(&["topics", topic, "resend"]).with_event_id(id)
 }
@@ -43,7 +43,7 @@ const RESENT: &str = "resent";
 const WAITS: &str = "waits";
 const SEARCH_CUT: &str = "search-cut";
 
-/// Sends the event again. Its page says what the API says of it.
+/// Sends the event again. Its page then says what the API returned.
 pub(crate) async fn resend(
     pages: PageContext,
     visit: PageVisit,
@@ -94,7 +94,7 @@ fn refused_page(refusal: &ApiRefusal, event: &str) -> ConsolePage {
         .with_status(refusal.status_code())
 }
 
-/// The words for what the API says of the new delivery.
+/// The words of the notices about the new delivery.
 fn notice_words(view: &ResendView) -> String {
     let said = [
         (view.earlier_waits, WAITS),
@@ -113,17 +113,13 @@ fn notice_words(view: &ResendView) -> String {
 
 /// The delivery or the dead letter that a form names.
 fn resend_request(fields: &FormFields) -> ResendRequest {
-    let field = |name| {
-        Some(fields.get(name))
-            .filter(|value| !value.is_empty())
-            .map(str::to_owned)
-    };
     let index = fields.get("index").parse().ok();
-    let dead_letter = field("object")
+    let dead_letter = fields
+        .get_filled("object")
         .zip(index)
         .map(|(object, index)| DeadLetterPlace { object, index });
     ResendRequest {
-        key: field("key"),
+        key: fields.get_filled("key"),
         dead_letter,
         new_id: false,
     }

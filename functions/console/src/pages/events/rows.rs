@@ -7,7 +7,7 @@ use posthaste_core::delivery_log::{LogResult, RecordKind};
 use super::search::EventSearch;
 use super::words::result_word;
 use crate::address::PageAddress;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
+use crate::display::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 

@@ -9,7 +9,7 @@ use super::words::result_word;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::PATH;
-use crate::filters::{FormField, ROWS_MAX, TIME_EXAMPLE};
+use crate::filters::{FormField, ROWS_MAX};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
@@ -54,7 +54,7 @@ impl EventSearch {
         }
     }
 
-    /// Asks for the records of the topic, if one is named and no event is looked for.
+    /// Loads the records of the topic, if one is named and no event is looked for.
     pub(super) async fn load_records(
         &self,
         api: &ManageApi,
@@ -89,7 +89,7 @@ impl EventSearch {
         self.filters().iter().any(|(_, value)| value.is_some())
     }
 
-    /// Whether the status is one that no answer has. The API takes all of three digits.
+    /// Whether the status is one that no response has. The API takes all of three digits.
     fn has_invalid_status(&self) -> bool {
         let asked = self.status.as_deref().and_then(StatusRange::parse);
         asked.is_some_and(|asked| asked.bounds().1 > STATUS_MAX)
@@ -124,38 +124,33 @@ pub(super) fn filter_form(
     search: &EventSearch,
     refusal: Option<&ApiRefusal>,
 ) -> Markup {
-    let field = |name, label, value: &Option<String>, example| {
-        FormField {
-            name,
-            label,
-            value: value.as_deref(),
-            example,
-            refusal,
-        }
-        .text_input()
-    };
+    let id = search.id.as_deref();
+    let id = FormField::new("id", "Event id (opens the event)", id, refusal);
+    let webhook_id = search.webhook_id.as_deref();
+    let webhook_id = FormField::new("webhookId", "webhook-id of a request", webhook_id, refusal);
+    let event_type = FormField::new("type", "Event type", search.event_type.as_deref(), refusal);
+    let name = search.subscription.as_deref();
+    let subscription = FormField::new("subscription", "Subscription", name, refusal);
+    let result = FormField::new("result", "Result", search.result.as_deref(), refusal);
+    let status = search.status.as_deref();
+    let status = FormField::new("status", "Status of the answer", status, refusal);
+    let from = FormField::new("from", "From (UTC)", search.from.as_deref(), refusal);
+    let to = FormField::new("to", "To (UTC)", search.to.as_deref(), refusal);
     let results: Vec<_> = LogResult::ALL
         .iter()
         .map(|it| (it.as_str(), result_word(*it)))
         .collect();
-    let result = FormField {
-        name: "result",
-        label: "Result",
-        value: search.result.as_deref(),
-        example: "",
-        refusal,
-    };
     html! {
         form.filters method="get" action={ (PATH) "/events" } {
             (topics.topic_field("(choose a topic)", search.topic.as_deref(), refusal))
-            (field("id", "Event id (opens the event)", &search.id, "order-1001"))
-            (field("webhookId", "webhook-id of a request", &search.webhook_id, "msg_…"))
-            (field("type", "Event type", &search.event_type, "com.example.order.paid"))
-            (field("subscription", "Subscription", &search.subscription, "billing"))
+            (id.with_example("order-1001").text_input())
+            (webhook_id.with_example("msg_…").text_input())
+            (event_type.with_example("com.example.order.paid").text_input())
+            (subscription.with_example("billing").text_input())
             (result.labelled_select("(any)", &results))
-            (field("status", "Status of the answer", &search.status, "503 or 5xx"))
-            (field("from", "From (UTC)", &search.from, TIME_EXAMPLE))
-            (field("to", "To (UTC)", &search.to, TIME_EXAMPLE))
+            (status.with_example("503 or 5xx").text_input())
+            (from.time_input())
+            (to.time_input())
             div { button.primary type="submit" { "Search" } }
         }
     }

@@ -1,4 +1,5 @@
-//! The filters of the page of links. The API answers all rows at once, so the page itself selects.
+//! The filters of the page of links. The API returns all rows at once, and the page itself selects
+//! among them.
 
 use maud::{Markup, html};
 use posthaste_core::api::{LinkState, LinkView};
@@ -36,17 +37,11 @@ pub(crate) struct LinkSearch {
 impl LinkSearch {
     /// Whether a row is selected.
     pub(super) fn is_selected(&self, link: &LinkView) -> bool {
-        let is_named = |name: &str| {
-            let topic = link.topic.as_ref().map(TopicName::as_str);
-            let subscription = link.subscription.as_ref().map(SubscriptionName::as_str);
-            let names = [link.link.as_deref(), topic, subscription];
-            names
-                .into_iter()
-                .flatten()
-                .any(|it| it.to_lowercase().contains(&name.to_lowercase()))
-        };
         self.state.is_none_or(|state| state == link.state)
-            && self.name.as_deref().is_none_or(is_named)
+            && self
+                .name
+                .as_deref()
+                .is_none_or(|name| has_name_with(link, name))
     }
 
     /// The page that begins after this many selected rows.
@@ -60,17 +55,13 @@ impl LinkSearch {
     /// The form of the filters.
     pub(super) fn filter_form(&self) -> Markup {
         let state = self.state_word();
-        let field = |name, label, value, example| FormField {
-            name,
-            label,
-            value,
-            example,
-            refusal: None,
-        };
+        let state = FormField::new("state", "State", state.as_deref(), None);
+        let name = FormField::new("name", "Name contains", self.name.as_deref(), None)
+            .with_example("a link, topic or subscription");
         html! {
             form.filters method="get" action=(PageAddress::new(&["links"])) {
-                (field("state", "State", state.as_deref(), "").word_select("(any)", &STATES))
-                (field("name", "Name contains", self.name.as_deref(), "a link, topic or subscription").text_input())
+                (state.word_select("(any)", &STATES))
+                (name.text_input())
                 div { button.primary type="submit" { "Search" } }
             }
         }
@@ -81,6 +72,17 @@ impl LinkSearch {
         let word = serde_json::to_value(self.state?).ok()?;
         word.as_str().map(str::to_owned)
     }
+}
+
+/// Whether the name of the link, of its topic or of its subscription has a text in it.
+fn has_name_with(link: &LinkView, text: &str) -> bool {
+    let topic = link.topic.as_ref().map(TopicName::as_str);
+    let subscription = link.subscription.as_ref().map(SubscriptionName::as_str);
+    let names = [link.link.as_deref(), topic, subscription];
+    names
+        .into_iter()
+        .flatten()
+        .any(|name| name.to_lowercase().contains(&text.to_lowercase()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The last hour of the installation.
 
 use maud::{Markup, html};
-use posthaste_core::pressure::PressureLevel;
 
 use crate::chart::{Chart, ChartShape, ChartUnit};
 use crate::recent::RecentHistory;
@@ -19,7 +18,6 @@ pub(super) fn last_hour_section(recent: &RecentHistory) -> Markup {
 }
 
 fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
-    let percentile = |share| recent.count_values(|sum| sum.counts.answers.percentile(share));
     [
         Chart::new("Events a second", ChartUnit::PerSecond, ChartShape::Line)
             .with_series(
@@ -40,8 +38,8 @@ fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
             recent.count_values(crate::recent::CountSum::success_percent),
         ),
         Chart::new("Answers of endpoints", ChartUnit::Millis, ChartShape::Line)
-            .with_series("p50", percentile(0.5))
-            .with_series("p99", percentile(0.99)),
+            .with_series("p50", response_time_values(recent, 0.5))
+            .with_series("p99", response_time_values(recent, 0.99)),
         Chart::new("Waiting events", ChartUnit::Count, ChartShape::Line)
             .with_series(
                 "due",
@@ -66,10 +64,13 @@ fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
     ]
 }
 
+fn response_time_values(recent: &RecentHistory, share: f64) -> Vec<Option<f64>> {
+    recent.count_values(|sum| sum.counts.answers.percentile(share))
+}
+
 /// The level of back pressure.
 pub(crate) fn level_chart(recent: &RecentHistory) -> Chart {
-    let number = |level: PressureLevel| f64::from(level.as_number());
-    let values = recent.gauge_values(|it| it.pressure.map(|pressure| number(pressure.level)));
+    let values = recent.gauge_values(|it| Some(it.pressure?.level.as_number().into()));
     Chart::new("Pressure", ChartUnit::Level, ChartShape::Steps).with_series("level", values)
 }
 

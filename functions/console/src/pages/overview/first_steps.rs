@@ -36,11 +36,10 @@ fn topic_step(progress: &SetupProgress) -> Markup {
 }
 
 fn subscription_step(progress: &SetupProgress) -> Markup {
-    let path = |topic: &str| address::topic_path(topic, &["subscriptions", address::NEW]);
-    let action = progress
-        .topic
-        .as_deref()
-        .map(|topic| ("New subscription", path(topic)));
+    let action = progress.topic.as_deref().map(|topic| {
+        let path = address::topic_path(topic, &["subscriptions", address::NEW]);
+        ("New subscription", path)
+    });
     render_step(
         progress.has_subscription,
         "Make a subscription in it, with the URL of your endpoint.",

@@ -4,18 +4,18 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkState, PressureView};
 use posthaste_core::pressure::Resource;
 
-use super::seen::OverviewData;
+use super::data::OverviewData;
 use crate::chart::ChartUnit;
 use crate::console::PATH;
+use crate::display::number;
 use crate::history::StepCounts;
 use crate::pages::links::is_down;
 use crate::pages::pressure::{level_badge, tier_names, wait_text};
 use crate::recent::RecentHistory;
-use crate::shown::number;
 
 /// The tiles.
 pub(super) struct OverviewTiles<'a> {
-    pub(super) seen: &'a OverviewData,
+    pub(super) data: &'a OverviewData,
     pub(super) recent: Option<&'a RecentHistory>,
 }
 
@@ -36,16 +36,9 @@ impl OverviewTiles<'_> {
     }
 
     fn waiting_tile(&self) -> Markup {
-        let due = |view: &PressureView| {
-            let queue = view
-                .resources
-                .iter()
-                .find(|it| it.resource == Resource::SubmissionQueue);
-            queue.map(|queue| number(queue.reading))
-        };
         let Some(waiting) = self.recent.and_then(|recent| recent.now.waiting) else {
-            // Where nobody looks step by step, the queue's own count is the least that waits.
-            let due = self.seen.pressure.as_ref().ok().and_then(due);
+            // Without a history, the queue's own count is the least that waits.
+            let due = self.data.pressure.as_ref().ok().and_then(queue_count);
             let hint = html! { "messages are due in the queue, of one event or more" };
             return render_tile("Waiting", "/links", &figure_or_dash(due), &hint);
         };
@@ -60,7 +53,7 @@ impl OverviewTiles<'_> {
     }
 
     fn links_tile(&self) -> Markup {
-        let Ok(view) = &self.seen.links else {
+        let Ok(view) = &self.data.links else {
             return unread_tile("Links down", "/links");
         };
         let down = view.links.iter().filter(|link| is_down(link)).count();
@@ -80,7 +73,7 @@ impl OverviewTiles<'_> {
     }
 
     fn pressure_tile(&self) -> Markup {
-        let Ok(view) = &self.seen.pressure else {
+        let Ok(view) = &self.data.pressure else {
             return unread_tile("Pressure", "/pressure");
         };
         let hint = html! {
@@ -93,7 +86,7 @@ impl OverviewTiles<'_> {
     }
 
     fn replays_tile(&self) -> Markup {
-        let Ok(page) = &self.seen.replays else {
+        let Ok(page) = &self.data.replays else {
             return unread_tile("Replays", "/replays");
         };
         let more = if page.cursor.is_some() {
@@ -116,6 +109,15 @@ fn links_hint(down: usize, recovering: usize) -> Markup {
             (_, Some(recovering)) => { "requests to them pause; " (recovering) }
         }
     }
+}
+
+/// The messages in the queue of submissions, if its count is known.
+fn queue_count(view: &PressureView) -> Option<String> {
+    let queue = view
+        .resources
+        .iter()
+        .find(|it| it.resource == Resource::SubmissionQueue);
+    queue.map(|queue| number(queue.reading))
 }
 
 fn deliveries_tile(recent: &RecentHistory) -> Markup {

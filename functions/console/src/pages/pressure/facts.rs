@@ -5,7 +5,7 @@ use posthaste_core::api::{PressureFreshness, PressureView};
 use posthaste_core::model::ProducerTier;
 
 use super::{level_badge, wait_text};
-use crate::shown::time_tag;
+use crate::display::time_tag;
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 

@@ -7,8 +7,8 @@ use posthaste_core::pressure::{PressureLevel, PressureMeasure, Resource};
 
 use super::{level_badge, tier_names, wait_text};
 use crate::chart::{Chart, ChartMark, ChartShape, ChartUnit};
+use crate::display::{foreign_text, number, time_tag};
 use crate::recent::RecentHistory;
-use crate::shown::{foreign_text, number, time_tag};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -150,9 +150,8 @@ fn measures_cell(measures: &[PressureMeasure]) -> Markup {
 
 /// The readings of a resource over time. The thresholds are drawn where it comes near them.
 pub(super) fn reading_chart(it: &PressureResource, recent: &RecentHistory) -> Chart {
-    let of = |resource: Resource| {
-        recent.gauge_values(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()))
-    };
+    let readings =
+        recent.gauge_values(|gauges| Some(gauges.pressure?.reading(it.resource)?.value.into()));
     let unit = match it.resource {
         resource if resource.is_percentage() => ChartUnit::Percent,
         Resource::DrainTime => ChartUnit::Seconds,
@@ -167,6 +166,6 @@ pub(super) fn reading_chart(it: &PressureResource, recent: &RecentHistory) -> Ch
         value: f64::from(crate::history::saturated_count(value)),
     });
     Chart::new(it.resource.as_str(), unit, ChartShape::Line)
-        .with_series("reading", of(it.resource))
+        .with_series("reading", readings)
         .with_marks(marks)
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::handshake::status_after_action;
 use posthaste_core::api::{NewHandshake, SecretText, SubscriptionAction, SubscriptionSettings};
 
-use super::named::SubscriptionInUrl;
+use super::in_url::SubscriptionInUrl;
 use super::waiting;
 use crate::parts::button_form;
 use crate::visit::PageVisit;

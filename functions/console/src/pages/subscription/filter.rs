@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use posthaste_core::api::{AdvancedFilterSettings, FilterSettings};
 use serde_json::Value;
 
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::parts::fact;
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
@@ -44,12 +44,6 @@ pub(crate) fn summary(filter: &FilterSettings) -> String {
 
 /// The filter in full.
 pub(super) fn fact_list(filter: &FilterSettings) -> Markup {
-    let sensitive = if filter.is_subject_case_sensitive {
-        "case matters"
-    } else {
-        "in any case"
-    };
-    let subject = |text: &str| html! { (foreign_text(text)) " (" (sensitive) ")" };
     html! {
         @if *filter == FilterSettings::default() {
             p { "All events of the topic." }
@@ -57,15 +51,24 @@ pub(super) fn fact_list(filter: &FilterSettings) -> Markup {
             dl.facts {
                 (fact("Event types", &type_list(&filter.included_event_types)))
                 @if !filter.subject_begins_with.is_empty() {
-                    (fact("Subject begins with", &subject(&filter.subject_begins_with)))
+                    (fact("Subject begins with", &subject_text(filter, &filter.subject_begins_with)))
                 }
                 @if !filter.subject_ends_with.is_empty() {
-                    (fact("Subject ends with", &subject(&filter.subject_ends_with)))
+                    (fact("Subject ends with", &subject_text(filter, &filter.subject_ends_with)))
                 }
             }
             @if !filter.advanced_filters.is_empty() { (advanced_table(filter)) }
         }
     }
+}
+
+fn subject_text(filter: &FilterSettings, text: &str) -> Markup {
+    let case = if filter.is_subject_case_sensitive {
+        "case matters"
+    } else {
+        "in any case"
+    };
+    html! { (foreign_text(text)) " (" (case) ")" }
 }
 
 fn type_list(types: &[String]) -> Markup {

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkView, SubscriptionHealthView, SubscriptionSettings};
 use posthaste_core::health::HealthState;
 
+use crate::display::{foreign_text, number, time_tag};
 use crate::pages::links;
-use crate::shown::{foreign_text, number, time_tag};
 
 /// The health in a word.
 pub(crate) fn state_badge(settings: &SubscriptionSettings) -> Markup {

@@ -10,14 +10,14 @@ use posthaste_core::model::{
     Timestamp, WhileDisabled,
 };
 
-use super::named::SubscriptionInUrl;
+use super::in_url::SubscriptionInUrl;
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 use crate::filters::checkbox;
 use crate::page::form_token;
 use crate::parts::{duration_text, fact};
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, time_tag};
 use crate::visit::PageVisit;
 
-/// The time for which the old secrets go on signing, as a visitor chooses.
+/// The times to choose from, for which the old secrets continue to sign.
 const OVERLAPS: [(&str, &str); 4] = [
     ("P1D", "for a day"),
     ("PT1H", "for an hour"),
@@ -25,7 +25,7 @@ const OVERLAPS: [(&str, &str); 4] = [
     ("PT0S", "not at all: a secret has leaked"),
 ];
 
-/// The kinds of secrets, as a visitor chooses.
+/// The kinds of secrets to choose from.
 const KINDS: [(&str, &str); 3] = [
     ("", "the same kind as now"),
     ("v1", "v1: a shared secret"),
@@ -149,7 +149,7 @@ pub(super) fn header_facts(headers: &[DeliveryHeaderSettings]) -> Markup {
     }
 }
 
-/// The value of a header. A secret one is masked here as it is by the API.
+/// The value of a header. A secret value is masked, as the API masks it.
 fn header_value(header: &DeliveryHeaderSettings) -> Markup {
     let shown = header.masked();
     html! {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::model::KeepingMissed;
 
-use crate::shown::{foreign_text, time_tag};
+use crate::display::{foreign_text, time_tag};
 
 /// The state in a word.
 pub(crate) fn status_badge(state: StatusState) -> Markup {

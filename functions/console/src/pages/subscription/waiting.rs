@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::{LastOutcomeView, SubscriptionSettings, WaitingView};
 
-use crate::shown::{foreign_text, number, time_tag};
+use crate::display::{foreign_text, number, time_tag};
 
 /// The number of events that wait.
 pub(crate) fn count_text(settings: &SubscriptionSettings) -> String {
@@ -61,7 +61,7 @@ fn count_by_place(waiting: &WaitingView) -> String {
         (waiting.delayed, "to be tried again within 15 minutes"),
         (waiting.under_way, "under way"),
     ];
-    // What the queue has, where its parts are not known.
+    // The queue's total, where its parts are not known.
     let queued = waiting.queued.filter(|_| waiting.due.is_none());
     let others = [
         (

@@ -9,8 +9,8 @@ use posthaste_core::model::{EventSchema, TopicName};
 
 use crate::address;
 use crate::cookie;
+use crate::display::foreign_text;
 use crate::parts::{button_form, copy_block};
-use crate::shown::foreign_text;
 use crate::visit::PageVisit;
 
 /// The id of the event of the example.

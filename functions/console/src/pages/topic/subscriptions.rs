@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::address::{self, PageAddress};
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
 use crate::pages::subscription::{filter, health, state, waiting};
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::table::TableColumn::{self, Number, Text};
 use crate::table::table;
 
@@ -41,7 +41,7 @@ pub(crate) struct SubscriptionSearch {
 }
 
 impl SubscriptionSearch {
-    /// Asks for a page.
+    /// Loads a page.
     pub(super) async fn load_subscriptions(
         &self,
         api: &ManageApi,
@@ -89,25 +89,14 @@ impl SubscriptionSearch {
     }
 
     fn filter_form(&self, topic: &str, refusal: Option<&ApiRefusal>) -> Markup {
-        let prefix = FormField {
-            name: "prefix",
-            label: "Name begins with",
-            value: self.prefix.as_deref(),
-            example: "billing",
-            refusal,
-        };
-        let state = FormField {
-            name: "state",
-            label: "State",
-            value: self.state.as_deref(),
-            example: "",
-            refusal,
-        };
+        let prefix = self.prefix.as_deref();
+        let prefix = FormField::new("prefix", "Name begins with", prefix, refusal);
+        let state = FormField::new("state", "State", self.state.as_deref(), refusal);
         let states = STATES.map(|state| state.to_string());
         let states = states.each_ref().map(String::as_str);
         html! {
             form.filters method="get" action=(PageAddress::for_topic(topic)) {
-                (prefix.text_input())
+                (prefix.with_example("billing").text_input())
                 (state.word_select("(any)", &states))
                 div { button type="submit" { "Search" } }
             }

@@ -55,7 +55,7 @@ struct HttpContext {
     source_ip: Option<String>,
 }
 
-/// Why an event is not a request. Its client is answered 400.
+/// Reasons for which an event is not a request. The client gets a 400.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RequestError {
     #[error("the method cannot be read")]
@@ -113,8 +113,8 @@ fn request_target(path: &str, query: &str) -> Result<Uri, RequestError> {
 
 /// The path of an HTTP API, which decodes it, with each `%` as what it is: a character that the
 /// client escaped. Otherwise it would be decoded again, and the id `a%41` become `aA`. Whether the
-/// escape `%25` itself is decoded is not documented, and was seen either way. So an id that has these
-/// characters goes into the query, as all that are not plain.
+/// escape `%25` itself is decoded is not documented, and was seen either way. So an id that has
+/// these characters goes into the query, as all that are not plain.
 fn reencode_percent(path: &str) -> Cow<'_, str> {
     let mut parts = path.split('%');
     let mut undecoded = parts.next().unwrap_or_default().to_owned();
@@ -129,19 +129,15 @@ fn reencode_percent(path: &str) -> Cow<'_, str> {
 }
 
 /// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a
-/// query arrives as a space, and an HTTP API decodes the path. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
+/// query arrives as a space, and an HTTP API decodes the path.
+/// <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
 fn percent_encode<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
-    let stands = |byte: &u8| {
-        byte.is_ascii_alphanumeric()
-            || b"-._~%!$&'()*+,;=:@".contains(byte)
-            || delimiters.contains(byte)
-    };
-    if text.as_bytes().iter().all(stands) {
+    if text.bytes().all(|byte| is_allowed(byte, delimiters)) {
         return Cow::Borrowed(text);
     }
     let mut encoded = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
-        if stands(&byte) {
+        if is_allowed(byte, delimiters) {
             encoded.push(char::from(byte));
         } else {
             // Writing into a String cannot fail.
@@ -149,6 +145,12 @@ fn percent_encode<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
         }
     }
     Cow::Owned(encoded)
+}
+
+fn is_allowed(byte: u8, delimiters: &[u8]) -> bool {
+    byte.is_ascii_alphanumeric()
+        || b"-._~%!$&'()*+,;=:@".contains(&byte)
+        || delimiters.contains(&byte)
 }
 
 fn header_map(

@@ -1,4 +1,4 @@
-//! The answer to a Function URL or an HTTP API.
+//! The response to a Function URL or an HTTP API.
 
 use std::collections::BTreeMap;
 use std::string::FromUtf8Error;
@@ -12,18 +12,18 @@ use bytes::Bytes;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use serde::Serialize;
 
-/// Most bytes of a function's answer, as the JSON that it is sent in.
+/// Most bytes of a function's response, as the JSON that it is sent in.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// Bytes of an answer that are kept for status, headers and the JSON around them. Ours take a few
+/// Bytes of a response that are kept for status, headers and the JSON around them. Ours take a few
 /// hundred.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Most bytes of a body, as the JSON text that it is sent in.
 const BODY_BYTES_MAX: usize = LAMBDA_ANSWER_BYTES_MAX - HEAD_BYTES_MAX;
 
-/// An answer as Lambda takes it.
+/// A response as Lambda takes it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UrlResponse {
@@ -36,7 +36,7 @@ pub(super) struct UrlResponse {
     is_base64_encoded: bool,
 }
 
-/// Why an answer cannot be sent. Its client is answered with this text.
+/// Reasons for which a response cannot be sent. The client gets this text instead.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResponseError {
     #[error("the answer broke off")]
@@ -46,7 +46,7 @@ pub(super) enum ResponseError {
 }
 
 impl ResponseError {
-    /// The answer that the client gets instead.
+    /// The problem that the client gets instead.
     pub(super) fn problem(&self) -> ApiProblem {
         let kind = match self {
             Self::Body(_) => ProblemKind::Internal,
@@ -57,10 +57,10 @@ impl ResponseError {
 }
 
 impl UrlResponse {
-    /// Reads the whole answer.
+    /// Reads the whole response.
     pub(super) async fn read_whole(response: Response<Body>) -> Result<Self, ResponseError> {
         let (head, body) = response.into_parts();
-        // Every answer is made in memory: reading it takes no more than what is there.
+        // Every response is made in memory: reading it takes no more than what is there.
         let body = axum::body::to_bytes(body, usize::MAX)
             .await
             .map_err(ResponseError::Body)?;
@@ -73,7 +73,7 @@ impl UrlResponse {
         }
     }
 
-    /// The answer, of whatever size.
+    /// The response, of whatever size.
     pub(super) fn from_response(response: Response<Bytes>) -> Self {
         let (head, body) = response.into_parts();
         let (body, is_base64_encoded) = encode_body(body);
@@ -94,12 +94,13 @@ impl UrlResponse {
 
 /// The length of a text as a JSON string, without its quotes.
 fn json_bytes(text: &str) -> usize {
-    let bytes_of = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
-        0..=0x1f => r"\u0000".len(),
-        _ => 1,
-    };
-    text.bytes().map(bytes_of).sum()
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => r"\n".len(),
+            0..=0x1f => r"\u0000".len(),
+            _ => 1,
+        })
+        .sum()
 }
 
 /// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no

@@ -1,5 +1,5 @@
-//! Events of Function URLs and HTTP APIs through the whole way: event, request, router, response,
-//! answer.
+//! Events of Function URLs and HTTP APIs through the whole way: event, request, router, and the
+//! response in both forms.
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -15,7 +15,7 @@ const GET: &str = include_str!("fixtures/get.json");
 const POST: &str = include_str!("fixtures/post-iam.json");
 const HTTP_API: &str = include_str!("fixtures/http-api.json");
 
-/// A router that says what it got, and has answers of every kind.
+/// A router that says what it got, and has responses of every kind.
 fn router() -> Router {
     Router::new()
         .route("/empty", any(|| async { StatusCode::NO_CONTENT }))

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::coalesce::{LINGER, REQUESTS_AT_ONCE_MAX};
 use super::*;
-use world::{Answer, Asked, World, deletes, deliveries};
+use world::{Answer, QueueRequest, World, deletes, deliveries};
 
 mod world;
 
@@ -64,7 +64,7 @@ async fn message_without_successor_is_deleted() {
 async fn successors_go_to_their_own_queues_and_all_before_the_delete() {
     let world = World::by(|before, asked| {
         assert_eq!(
-            matches!(asked, Asked::Delete(_)),
+            matches!(asked, QueueRequest::Delete(_)),
             before == 3,
             "{before}: {asked:?}"
         );
@@ -81,7 +81,7 @@ async fn successors_go_to_their_own_queues_and_all_before_the_delete() {
         assert!(
             world
                 .asked()
-                .contains(&Asked::Send(name, vec![name.to_string()])),
+                .contains(&QueueRequest::Send(name, vec![name.to_string()])),
             "{name}"
         );
     }
@@ -105,7 +105,7 @@ async fn a_request_holds_at_most_a_mebibyte() {
     let sends = world
         .asked()
         .into_iter()
-        .filter(|asked| matches!(asked, Asked::Send(..)));
+        .filter(|asked| matches!(asked, QueueRequest::Send(..)));
     let mut sends: Vec<_> = sends.map(|asked| asked.items().len()).collect();
     sends.sort_unstable();
     assert_eq!(sends, [1, 2, 2]);
@@ -146,11 +146,11 @@ async fn unconfirmed_successor_is_an_error_after_three_sends() {
 async fn an_entry_that_fails_keeps_its_own_message_and_no_other() {
     let check = async |kind, sends| {
         let world = World::by(move |_, asked| match asked {
-            Asked::Send(_, bodies) => {
+            QueueRequest::Send(_, bodies) => {
                 let failed = bodies.iter().position(|body| body == "successor 1");
                 Answer::Items(failed.map(|place| (place, kind)).into_iter().collect())
             }
-            Asked::Delete(_) => Answer::Done,
+            QueueRequest::Delete(_) => Answer::Done,
         });
         // A queue that is not there is no message that is gone.
         let expected = match kind {
@@ -216,8 +216,8 @@ async fn a_delete_that_fails_is_left_to_the_mapping() {
         || Answer::Panic,
     ] {
         let world = World::by(move |_, asked| match asked {
-            Asked::Send(..) => Answer::Done,
-            Asked::Delete(_) => answer(),
+            QueueRequest::Send(..) => Answer::Done,
+            QueueRequest::Delete(_) => answer(),
         });
         assert_eq!(world.passing(world.replace(1)).await, Ok(()));
         assert_eq!(
@@ -230,8 +230,8 @@ async fn a_delete_that_fails_is_left_to_the_mapping() {
 #[tokio::test]
 async fn a_stale_receipt_is_told_to_its_caller_alone() {
     let world = World::by(|_, asked| match asked {
-        Asked::Send(..) => Answer::Done,
-        Asked::Delete(_) => Answer::Items(vec![(1, ErrorKind::NotFound)]),
+        QueueRequest::Send(..) => Answer::Done,
+        QueueRequest::Delete(_) => Answer::Items(vec![(1, ErrorKind::NotFound)]),
     });
     assert_eq!(
         world.replace_all(3).await,
@@ -274,7 +274,7 @@ async fn a_request_that_panics_is_an_error_and_the_next_one_goes_on() {
         }
     });
     let results = world.replace_all(10).await;
-    // Their fate is unknown, so all are sent again.
+    // The fate of the items is unknown, so all are sent again.
     assert_eq!(
         (results, world.shape()),
         (vec![Ok(()); 10], vec![10, 10, 10])
@@ -297,7 +297,7 @@ async fn requests_at_once_are_bounded_and_later_items_share_requests() {
     let sends = world
         .asked()
         .into_iter()
-        .filter(|asked| matches!(asked, Asked::Send(..)));
+        .filter(|asked| matches!(asked, QueueRequest::Send(..)));
     assert_eq!(
         sends.map(|asked| asked.items().len()).collect::<Vec<_>>(),
         [[10; 8].as_slice(), &[7]].concat()
@@ -327,8 +327,8 @@ proptest! {
     // Bodies of megabytes are moved about, in a build without optimisation.
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// In any sizes and at any moments, each successor is sent once, each message is deleted once and after
-    /// it, and no request breaks a limit.
+    /// In any sizes and at any moments, each successor is sent once, each message is deleted once
+    /// and after it, and no request breaks a limit.
     #[test]
     fn everything_is_done_once_and_within_the_limits(
         replacements in vec((0_u64..100, vec(successor_bytes(), 0..4)), 0..40),
@@ -341,13 +341,13 @@ proptest! {
         for asked in &asked {
             prop_assert!((1..=SQS_BATCH_ENTRIES_MAX).contains(&asked.items().len()));
             match asked {
-                Asked::Send(_, bodies) => {
+                QueueRequest::Send(_, bodies) => {
                     prop_assert!(bodies.iter().map(String::len).sum::<usize>() <= SQS_MESSAGE_BYTES_MAX);
                     for body in bodies {
                         *sent.entry(body.trim_end().to_owned()).or_default() += 1;
                     }
                 }
-                Asked::Delete(receipts) => {
+                QueueRequest::Delete(receipts) => {
                     for receipt in receipts {
                         let successors = replacements[receipt.parse::<usize>().unwrap()].1.len();
                         prop_assert_eq!(sent.get(receipt).copied().unwrap_or_default(), successors);
@@ -366,7 +366,9 @@ fn successor_bytes() -> impl Strategy<Value = usize> {
 
 /// Replaces each message at its moment (ms) by successors of these sizes, whose texts begin with
 /// its number.
-async fn replaced(replacements: &[(u64, Vec<usize>)]) -> (Vec<Asked>, Vec<Result<(), ErrorKind>>) {
+async fn replaced(
+    replacements: &[(u64, Vec<usize>)],
+) -> (Vec<QueueRequest>, Vec<Result<(), ErrorKind>>) {
     let world = World::good();
     let one = async |(n, (moment, sizes)): (usize, &(u64, Vec<usize>))| {
         world.clock.sleep(Duration::from_millis(*moment)).await;

@@ -49,7 +49,7 @@ impl<'a> DocumentWriter<'a> {
         loop {
             let parts: Vec<DocumentMetric<'_>> = metrics
                 .iter()
-                .filter_map(|metric| metric_in_round(metric, round))
+                .filter_map(|(name, measured)| metric_in_round(name, measured, round))
                 .collect();
             if parts.is_empty() {
                 return;
@@ -93,10 +93,11 @@ impl<'a> DocumentWriter<'a> {
 }
 
 /// The part of a metric for the documents of this round; `None` when all of it is written.
-fn metric_in_round(
-    (name, measured): &(KeyName, MeasuredValues),
+fn metric_in_round<'a>(
+    name: &'a KeyName,
+    measured: &'a MeasuredValues,
     round: usize,
-) -> Option<DocumentMetric<'_>> {
+) -> Option<DocumentMetric<'a>> {
     let value = match measured {
         MeasuredValues::Count(count) => (round == 0).then_some(EmfValue::Count(*count)),
         MeasuredValues::Values(values) => {

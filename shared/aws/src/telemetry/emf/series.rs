@@ -28,7 +28,7 @@ pub(super) trait EmfSeries {
     }
 }
 
-/// The values that a gauge was set to: between two samples of a monitor lies a minute's peak, which
+/// The values that a gauge was set to: between two samples of a monitor is a minute's peak, which
 /// the last value alone would hide. Bounded by what one invocation does, because a gauge is never
 /// kept longer.
 ///

@@ -1,4 +1,4 @@
-//! Readers that come at once, records that are broken, and how old an answer may be.
+//! Readers that come at once, records that are broken, and the greatest age of a known topic.
 
 use super::*;
 
@@ -217,7 +217,7 @@ async fn failing_store_answers_for_no_moment_despite_a_known_topic() {
                 .await
                 .is_err()
         );
-        // Nor does a later failure make the last known good record any younger.
+        // A later failure does not make the last known good record any younger either.
         world.clock.advance(MAX_AGE);
         assert_eq!(world.look().await, "there");
         assert!(

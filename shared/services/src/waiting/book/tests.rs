@@ -1,4 +1,4 @@
-//! The numbers of what waits, over a queue that does not tell them.
+//! The numbers of waiting events, over a queue that does not tell them.
 
 use std::time::Duration;
 
@@ -106,7 +106,8 @@ impl World {
         }
     }
 
-    /// What is shown of a subscription: the number of events, and whether there may be more.
+    /// The figure of a subscription as it is shown: the number of events, and whether there may be
+    /// more.
     async fn shown(&self, subscription: &str) -> (u64, bool) {
         let topic = topic_name("orders");
         let name = subscription_name(subscription);
@@ -247,7 +248,7 @@ async fn writes_of_two_instances_add_up() {
     assert_eq!(world.shown("a").await.0, 16);
 }
 
-/// The store wrote the part, and its answer was lost.
+/// The store wrote the part, and its response was lost.
 #[tokio::test]
 async fn write_whose_answer_was_lost_counts_once() {
     let plan = FaultPlan::by(|effect| {
@@ -283,7 +284,7 @@ async fn numbers_are_set_right_when_everything_is_at_rest() {
     assert_eq!(world.shown("a").await, (0, false));
     assert_eq!(world.shown("b").await, (5, false));
     assert_eq!(world.shown("c").await, (0, false));
-    // What was held is delivered.
+    // The held events are delivered.
     for (key, _) in world.store.objects_under("held/") {
         world.state.delete(&key).await.unwrap();
     }

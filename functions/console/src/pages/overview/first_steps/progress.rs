@@ -1,4 +1,4 @@
-//! How far a new installation has come.
+//! The progress of a new installation.
 
 use std::time::Duration;
 
@@ -82,9 +82,9 @@ fn from_topics(topics: &[TopicSummary], logged: LoggedProgress) -> SetupProgress
 }
 
 async fn load_logged(api: &ManageApi, topic: &str) -> LoggedProgress {
-    let records = || RequestTarget::new(&["topics", topic, "events"]).query("limit", Some(1));
-    let delivered = api.get(records().query("result", Some("delivered")));
-    match join(delivered, api.get(records())).await {
+    let any = RequestTarget::new(&["topics", topic, "events"]).query("limit", Some(1));
+    let delivered = any.clone().query("result", Some("delivered"));
+    match join(api.get(delivered), api.get(any)).await {
         (delivered, _) if may_have(&delivered) => LoggedProgress::Deliveries,
         (_, any) if may_have(&any) => LoggedProgress::Events,
         _ => LoggedProgress::Nothing,
@@ -93,8 +93,7 @@ async fn load_logged(api: &ManageApi, topic: &str) -> LoggedProgress {
 
 /// Whether the log has such a record, as far as it says.
 fn may_have(page: &Result<RecordPage, ApiRefusal>) -> bool {
-    let may_have = |page: &RecordPage| {
+    page.as_ref().map_or(true, |page| {
         !page.records.is_empty() || page.cursor.is_some() || page.note.is_some()
-    };
-    page.as_ref().map_or(true, may_have)
+    })
 }

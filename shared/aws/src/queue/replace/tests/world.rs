@@ -1,4 +1,4 @@
-//! A queue in memory that records its requests and answers by a script.
+//! A queue in memory that records its requests and responds by a script.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -23,13 +23,13 @@ const TURNS: usize = 20;
 
 /// The contents of a request: the bodies that went to a queue, or the receipts deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum QueueRequest {
     Send(QueueName, Vec<String>),
     Delete(Vec<String>),
 }
 
-/// The answer to a request, given the request and the number before it.
-type Script = dyn Fn(usize, &Asked) -> Answer + Send + Sync;
+/// The response to a request, given the request and the number before it.
+type Script = dyn Fn(usize, &QueueRequest) -> Answer + Send + Sync;
 
 pub(super) enum Answer {
     /// Every item is done.
@@ -38,21 +38,21 @@ pub(super) enum Answer {
     Items(Vec<(usize, ErrorKind)>),
     /// The request failed.
     Whole(ErrorKind),
-    /// The answer lists no item.
+    /// The response lists no item.
     Silent,
     Panic,
 }
 
 /// The requests of SQS, in memory.
 struct Fake {
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<QueueRequest>>>,
     script: Box<Script>,
     /// Permits, one per request that may end.
     gate: Arc<Semaphore>,
 }
 
 impl Fake {
-    async fn answer(&self, asked: Asked) -> Result<Vec<Result<(), PortError>>, PortError> {
+    async fn answer(&self, asked: QueueRequest) -> Result<Vec<Result<(), PortError>>, PortError> {
         let before = self.asked.lock().len();
         let items = asked.items().len();
         let answer = (self.script)(before, &asked);
@@ -74,7 +74,7 @@ impl Fake {
     }
 }
 
-impl Asked {
+impl QueueRequest {
     pub(super) fn items(&self) -> &[String] {
         match self {
             Self::Send(_, items) | Self::Delete(items) => items,
@@ -90,7 +90,10 @@ impl BatchCalls for Fake {
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let text = |message: OutgoingMessage| String::from_utf8(message.body.into()).unwrap();
         let results = self
-            .answer(Asked::Send(to, messages.into_iter().map(text).collect()))
+            .answer(QueueRequest::Send(
+                to,
+                messages.into_iter().map(text).collect(),
+            ))
             .await?;
         Ok(results
             .into_iter()
@@ -99,7 +102,7 @@ impl BatchCalls for Fake {
     }
 
     async fn delete(&self, receipts: Vec<ReceiptHandle>) -> Result<Vec<ItemResult<()>>, PortError> {
-        self.answer(Asked::Delete(
+        self.answer(QueueRequest::Delete(
             receipts
                 .into_iter()
                 .map(|receipt| receipt.0.to_string())
@@ -112,13 +115,15 @@ impl BatchCalls for Fake {
 pub(super) struct World {
     replacer: Arc<MessageReplacer<Fake, ManualClock>>,
     pub(super) clock: ManualClock,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<QueueRequest>>>,
     pub(super) gate: Arc<Semaphore>,
 }
 
 impl World {
-    /// A queue that answers by a script.
-    pub(super) fn by(script: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
+    /// A queue that responds by a script.
+    pub(super) fn by(
+        script: impl Fn(usize, &QueueRequest) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let asked = Arc::default();
         let gate = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
         let fake = Fake {
@@ -139,14 +144,14 @@ impl World {
         Self::by(|_, _| Answer::Done)
     }
 
-    /// A queue that answers nothing until the gate is opened.
+    /// A queue that does not respond until the gate is opened.
     pub(super) fn shut() -> Self {
         let world = Self::good();
         world.gate.forget_permits(Semaphore::MAX_PERMITS);
         world
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<QueueRequest> {
         self.asked.lock().clone()
     }
 
@@ -213,13 +218,13 @@ impl World {
     }
 }
 
-pub(super) fn deliveries(successors: &[&str]) -> Asked {
-    Asked::Send(
+pub(super) fn deliveries(successors: &[&str]) -> QueueRequest {
+    QueueRequest::Send(
         QueueName::Deliveries,
         successors.iter().map(|text| (*text).to_owned()).collect(),
     )
 }
 
-pub(super) fn deletes(receipts: &[&str]) -> Asked {
-    Asked::Delete(receipts.iter().map(|text| (*text).to_owned()).collect())
+pub(super) fn deletes(receipts: &[&str]) -> QueueRequest {
+    QueueRequest::Delete(receipts.iter().map(|text| (*text).to_owned()).collect())
 }

@@ -1,4 +1,4 @@
-//! A subscription, and what lies below it.
+//! A subscription as a part of addresses.
 
 use crate::address;
 use crate::api::RequestTarget;

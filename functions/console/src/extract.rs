@@ -21,7 +21,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for PageQuery<T> {
     type Rejection = ConsolePage;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsolePage> {
-        // A form sends a field that was left empty.
+        // A form sends empty fields too.
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let mut written = form_urlencoded::Serializer::new(String::new());
         written.extend_pairs(pairs.filter(|(_, value)| !value.is_empty()));
@@ -65,6 +65,13 @@ impl FormFields {
     /// The value of a field; empty if there is none.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.values(name).next().unwrap_or_default()
+    }
+
+    /// The value of a field; `None` if it is empty or missing.
+    pub(crate) fn get_filled(&self, name: &str) -> Option<String> {
+        Some(self.get(name))
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned)
     }
 
     /// The values of fields of one name, such as ticked boxes.

@@ -1,9 +1,10 @@
-//! Answers to CloudFormation: a PUT to a URL that came with the question, and that is signed
+//! Responses to CloudFormation: a PUT to a URL that came with the request, and that is signed
 //! already.
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::http::HttpError;
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use posthaste_ports::{ErrorKind, PortError};
@@ -13,7 +14,7 @@ use super::limits::{CONNECT_TIMEOUT, READ_TIMEOUT};
 
 const ANSWERING: &str = "answer CloudFormation";
 
-/// Sends answers. A client connects at its first.
+/// Sends responses. A client connects at its first.
 #[derive(Debug)]
 pub struct StackAnswers {
     connector: SchemeConnectors,
@@ -30,12 +31,11 @@ impl StackAnswers {
         }
     }
 
-    /// Puts an answer to `url`, once.
+    /// Puts a response to `url`, once.
     pub async fn put_response(&self, url: &str, answer: Bytes) -> Result<(), PortError> {
         let mut request = HttpRequest::new(SdkBody::from(answer));
-        let invalid = |error| PortError::with_cause(ANSWERING, ErrorKind::Invalid, error);
-        request.set_method("PUT").map_err(invalid)?;
-        request.set_uri(url).map_err(invalid)?;
+        request.set_method("PUT").map_err(invalid_request)?;
+        request.set_uri(url).map_err(invalid_request)?;
         let sent = self.connector.call(request).await;
         let response =
             sent.map_err(|error| PortError::with_cause(ANSWERING, ErrorKind::Other, error))?;
@@ -47,4 +47,8 @@ impl StackAnswers {
             }
         }
     }
+}
+
+fn invalid_request(error: HttpError) -> PortError {
+    PortError::with_cause(ANSWERING, ErrorKind::Invalid, error)
 }

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tracing::Instrument;
 
-/// Work that goes on as a task of its own where this is dropped before its end. Until then it is
+/// Work that continues as a task of its own when this is dropped before its end. Until then it is
 /// done by the task that waits for it, so that a request does not move between threads.
 pub struct CompletingWork<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> CompletingWork<T> {
-    /// Nothing of the work is done before the first poll.
+    /// Wraps the work, which begins with the first poll.
     pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }
@@ -53,7 +53,8 @@ mod tests {
 
     use super::*;
 
-    /// Work that says when it has begun, waits until it may go on, and then says that it has ended.
+    /// Work that says when it has begun, waits until it may continue, and then says that it has
+    /// ended.
     fn steps() -> ([Arc<Notify>; 3], CompletingWork<u8>) {
         let all = [0; 3].map(|_| Arc::new(Notify::new()));
         let [begun, may_go_on, ended] = all.clone();

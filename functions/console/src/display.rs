@@ -34,6 +34,11 @@ pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
     }
 }
 
+/// A text from outside as the cell of a table, if there is one.
+pub(crate) fn cell_text(text: Option<&str>) -> Option<Markup> {
+    text.map(|text| foreign_cut(text, CELL_CHARS_MAX))
+}
+
 /// The first characters of a text as they are shown; `None` if these are all. A character that is
 /// written as its code point counts as what is written, and the page gets at most three bytes for
 /// each character of `chars_max`, so that no text becomes much longer than its cut.

@@ -1,4 +1,4 @@
-//! Actions of which it is not known whether they happened: an answer with a status of 500 or more
+//! Actions of which it is not known whether they happened: a response with a status of 500 or more
 //! may come after the write.
 
 use maud::{Markup, html};

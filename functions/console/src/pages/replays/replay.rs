@@ -5,15 +5,15 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
 use posthaste_core::model::WrittenTime;
 
-use super::shown::{rate_text, state_badge, target_link};
+use super::display::{rate_text, state_badge, target_link};
 use crate::address::PageAddress;
 use crate::api::RequestTarget;
-use crate::asked::{PageQuery, PathParts};
 use crate::console::PageContext;
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, number, time_tag};
+use crate::extract::{PageQuery, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
 use crate::pages::dead_letters::{failure_list, left_out_facts};
 use crate::parts::{DoneNoticeQuery, address_after, refused_page};
-use crate::shown::{CELL_CHARS_MAX, foreign_cut, foreign_text, number, time_tag};
 use crate::visit::PageVisit;
 
 /// The notices of actions.

@@ -1,7 +1,7 @@
 //! A gauge of how long the oldest message that an invocation hands back has been tried.
 //!
-//! Without it a function that hands every message back is seen by nobody for hours. Lambda counts
-//! such an invocation as a success, and the queue's own `ApproximateAgeOfOldestMessage` leaves out
+//! Without it, nothing shows for hours that a function hands every message back. Lambda counts such
+//! an invocation as a success, and the queue's own `ApproximateAgeOfOldestMessage` leaves out
 //! messages that were received three times.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html>
 

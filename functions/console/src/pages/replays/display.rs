@@ -1,10 +1,10 @@
-//! Values of replays, as lists and the page of one show them.
+//! Values of replays, as lists and the page of one replay show them.
 
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
 
+use crate::display::number;
 use crate::pages::known_topic::subscription_link;
-use crate::shown::number;
 
 /// The events per second of a replay that names no rate.
 const RATE_DEFAULT: u32 = 100;

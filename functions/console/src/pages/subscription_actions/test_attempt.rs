@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 use posthaste_core::api::TestAttempt;
 
+use crate::display::{foreign_cut, foreign_text, number};
 use crate::parts::{body_block, fact};
-use crate::shown::{foreign_cut, foreign_text, number};
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
 
@@ -68,7 +68,7 @@ fn headers_table(label: &str, headers: &BTreeMap<String, String>) -> Markup {
 /// The rows for which there is room.
 fn header_rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
     let mut bytes = 0;
-    let rows = headers.iter().map(header_row);
+    let rows = headers.iter().map(|(name, value)| header_row(name, value));
     rows.take_while(|row| {
         bytes += row.0.len();
         bytes <= ROWS_BYTES_MAX
@@ -76,7 +76,7 @@ fn header_rows(headers: &BTreeMap<String, String>) -> Vec<Markup> {
     .collect()
 }
 
-fn header_row((name, value): (&String, &String)) -> Markup {
+fn header_row(name: &str, value: &str) -> Markup {
     html! {
         tr {
             td { code { (foreign_cut(name, VALUE_CHARS_MAX)) } }

@@ -1,4 +1,4 @@
-//! How long requests took, as counts in buckets, so that a percentile can be computed over any
+//! The durations of requests as counts in buckets, so that a percentile can be computed over any
 //! time.
 
 /// Buckets: eight for each power of ten from 0.1 ms to 100 s, and one for what took longer.
