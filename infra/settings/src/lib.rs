@@ -1,9 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod parameter;
+pub mod parameters;
 mod parse;
 mod setting;
 pub mod table;
 
+pub use parameter::{Parameter, ParameterGroup, ParameterValue, TextPattern};
 pub use parse::{LogFormat, PublicUrlError};
 pub use setting::{
     Choice, Form, Function, Refusal, ServeOption, Setting, Values, Variable, WhenAbsent,

@@ -483,7 +483,7 @@ table! {
             .default("2").parameter("SlowAfter"));
     DELIVER_SLOW_MAXIMUM_CONCURRENCY: u16 = parsed, None,
         Some(Variable::new("DELIVER_SLOW_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
-            .default("10"));
+            .default("10").parameter("DeliverSlowMaximumConcurrency"));
     DELIVER_MAXIMUM_CONCURRENCY: u16 = parsed, None,
         Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
             .default("50").parameter("DeliverMaximumConcurrency"));

@@ -1,0 +1,154 @@
+//! The parameters of the template, and their groups in AWS's console, from the table.
+
+use posthaste_settings::parameters::GROUPS;
+use posthaste_settings::{Form, Parameter, ParameterValue, Variable, WhenAbsent};
+
+use super::yaml::{indented_line, quoted, scalar, sentence, wrapped};
+use crate::rows::variables;
+
+/// The members of `AWS::CloudFormation::Interface`.
+pub(crate) fn console_groups() -> String {
+    let mut lines = vec![
+        "  AWS::CloudFormation::Interface:".to_owned(),
+        "    ParameterGroups:".to_owned(),
+    ];
+    for group in GROUPS {
+        lines.push(format!(
+            "      - Label: {{ default: {} }}",
+            quoted_label(group.label)
+        ));
+        lines.push("        Parameters:".to_owned());
+        for parameter in group.parameters {
+            lines.push(format!("          - {}", parameter.name));
+        }
+    }
+    lines.join("\n")
+}
+
+fn quoted_label(label: &str) -> String {
+    if label.contains(',') {
+        quoted(label)
+    } else {
+        label.to_owned()
+    }
+}
+
+/// The section `Parameters`.
+pub(crate) fn parameters() -> String {
+    let mut lines = vec!["Parameters:".to_owned()];
+    for group in GROUPS {
+        for parameter in group.parameters {
+            lines.extend(parameter_lines(parameter));
+        }
+        lines.push(String::new());
+    }
+    lines.join("\n")
+}
+
+/// The variable that a parameter gives.
+pub(crate) fn variable_of(parameter: &Parameter) -> Option<Variable> {
+    variables().find(|variable| variable.parameter == Some(parameter.name))
+}
+
+fn parameter_lines(parameter: &Parameter) -> Vec<String> {
+    let mut members = match parameter.value {
+        ParameterValue::OfSetting => {
+            let variable = variable_of(parameter);
+            let name = parameter.name;
+            setting_members(&variable.unwrap_or_else(|| panic!("no setting has {name}")))
+        }
+        ParameterValue::Text(default) => text_members("String", Some(default)),
+        ParameterValue::List => text_members("CommaDelimitedList", Some("")),
+        ParameterValue::Number {
+            default,
+            least,
+            greatest,
+        } => number_members(&default.to_string(), least, greatest),
+        ParameterValue::NumberChoice { default, choices } => {
+            let choices: Vec<_> = choices.iter().map(i64::to_string).collect();
+            let mut members = vec!["Type: Number".to_owned(), format!("Default: {default}")];
+            members.extend(allowed_values(&choices));
+            members
+        }
+        ParameterValue::Choice { default, choices } => choice_members(Some(default), choices),
+    };
+    if let Some(characters) = parameter.length_max {
+        members.push(format!("MaxLength: {characters}"));
+    }
+    let mut lines = vec![format!("  {}:", parameter.name)];
+    lines.extend(members.iter().map(|member| indented_line(member, 4)));
+    if let Some(pattern) = parameter.pattern {
+        lines.push(format!(
+            "    AllowedPattern: {}",
+            quoted(pattern.expression)
+        ));
+        lines.extend(sentence("ConstraintDescription", pattern.expected, 4));
+    }
+    lines.extend(sentence("Description", parameter.description, 4));
+    lines
+}
+
+/// The members that the row of a setting says.
+fn setting_members(variable: &Variable) -> Vec<String> {
+    let default = match variable.when_absent {
+        WhenAbsent::Default(text) => Some(text),
+        WhenAbsent::Nothing => Some(""),
+        WhenAbsent::Refuse => None,
+    };
+    match variable.form {
+        // A number that may be left out is a text with a pattern.
+        Form::Number(least, greatest) if default != Some("") => {
+            number_members(default.unwrap_or_default(), least, Some(greatest))
+        }
+        Form::Choice(choices) => {
+            let choices: Vec<_> = choices.iter().map(|choice| choice.name).collect();
+            choice_members(default, &choices)
+        }
+        // Its headers may have a key of the collector.
+        Form::Secret(_) => {
+            let mut members = text_members("String", default);
+            members.push("NoEcho: true".to_owned());
+            members
+        }
+        _ => text_members("String", default),
+    }
+}
+
+fn text_members(kind: &str, default: Option<&str>) -> Vec<String> {
+    let mut members = vec![format!("Type: {kind}")];
+    members.extend(default.map(|default| format!("Default: {}", scalar(default))));
+    members
+}
+
+fn number_members(default: &str, least: i64, greatest: Option<i64>) -> Vec<String> {
+    let mut members = vec![
+        "Type: Number".to_owned(),
+        format!("Default: {default}"),
+        format!("MinValue: {least}"),
+    ];
+    members.extend(greatest.map(|greatest| format!("MaxValue: {greatest}")));
+    members
+}
+
+fn choice_members(default: Option<&str>, choices: &[&str]) -> Vec<String> {
+    let mut members = text_members("String", default);
+    let choices: Vec<_> = choices.iter().map(|choice| scalar(choice)).collect();
+    members.extend(allowed_values(&choices));
+    members
+}
+
+/// The values that may be chosen, on one line if they fit.
+fn allowed_values(choices: &[String]) -> Vec<String> {
+    let values = choices.join(", ");
+    if values.len() < 95 {
+        return vec![format!("AllowedValues: [{values}]")];
+    }
+    let mut lines = vec!["AllowedValues: [".to_owned()];
+    lines.extend(
+        wrapped(&values, 105)
+            .iter()
+            .map(|line| indented_line(line, 2)),
+    );
+    lines.push("]".to_owned());
+    lines
+}
