@@ -3,6 +3,7 @@
 mod parameter;
 pub mod parameters;
 mod parse;
+pub mod profiles;
 mod setting;
 pub mod table;
 

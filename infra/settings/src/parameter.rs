@@ -11,6 +11,8 @@ pub struct Parameter {
     pub pattern: Option<TextPattern>,
     /// The most characters of its text.
     pub length_max: Option<u16>,
+    /// Words beside the name in AWS's console, if it is one to read first.
+    pub label: Option<&'static str>,
     /// Text of AWS's console, and of the reference page.
     pub description: &'static str,
 }
@@ -51,11 +53,11 @@ pub struct TextPattern {
     pub expected: &'static str,
 }
 
-/// Parameters that AWS's console shows together.
+/// Parameters of one subject.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterGroup {
-    /// Heading of the group.
-    pub label: &'static str,
+    /// The subject.
+    pub subject: &'static str,
     /// Its parameters, in their order.
     pub parameters: &'static [Parameter],
 }
@@ -67,6 +69,7 @@ impl Parameter {
             value,
             pattern: None,
             length_max: None,
+            label: None,
             description,
         }
     }
@@ -150,6 +153,13 @@ impl Parameter {
                 expression,
                 expected,
             }),
+            ..self
+        }
+    }
+
+    pub(crate) const fn label(self, label: &'static str) -> Self {
+        Self {
+            label: Some(label),
             ..self
         }
     }

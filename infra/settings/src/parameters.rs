@@ -1,25 +1,72 @@
-//! The parameters of the template, in the groups of AWS's console. A parameter that gives a
-//! function the variable of a setting has its default and bounds from the setting's row in the table.
+//! The parameters of the template: those to read first, and all others by subject. A parameter that
+//! gives a function the variable of a setting has its default and bounds from the setting's row in
+//! the table.
 
 use crate::parameter::{Parameter, ParameterGroup};
 
 /// Makes a list of groups. rustfmt leaves the rows as they are.
 macro_rules! groups {
-    ($($label:literal { $($row:expr;)* })*) => {
-        &[$(ParameterGroup { label: $label, parameters: &[$($row),*] }),*]
+    ($($subject:literal { $($row:expr;)* })*) => {
+        &[$(ParameterGroup { subject: $subject, parameters: &[$($row),*] }),*]
     };
 }
 
-/// Every parameter, in its group.
+/// Every parameter. Those of the first group are to be read first.
 pub static GROUPS: &[ParameterGroup] = groups! {
-    "Access" {
+    "To read first" {
         Parameter::of_setting("AdminKeySha256",
             "The SHA-256 digest of the key of the management API, which may change every topic and read every \
              dead letter. The key itself has 16 characters or more and stays with its operators. Later \
              deployments keep what was given once.")
             .pattern("[0-9A-Fa-f]{64}",
                 "64 hexadecimal digits, as `printf %s \"$POSTHASTE_KEY\" | openssl dgst -sha256 -r` prints \
-                 them.");
+                 them.")
+            .label("digest of the admin key");
+        Parameter::choice("Profile", "default", &["default", "cheap", "fast"],
+            "What the stack is to be good at. It sets DeliverBatchWindow, DeliverBatchSize, PublishMemory and \
+             DeliverMemory where they have their defaults. cheap - events wait up to a second. fast - \
+             publish and deliver have a whole core each.")
+            .label("what the stack is to be good at");
+        Parameter::of_setting("DeliverMaximumConcurrency",
+            "Most invocations of deliver at once. An account may run 1000 invocations of all its functions at \
+             once, a new one often only 10; choose 5 there.")
+            .label("how much it delivers at once");
+        Parameter::text("AlarmTopicArn", "",
+            "The SNS topic that hears of each alarm, for mail or chat. Empty - the AWS console alone shows \
+             alarms.")
+            .pattern("(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+)?",
+                "The ARN of an SNS topic, or empty.")
+            .label("who hears of alarms");
+        Parameter::text("PagingTopicArn", "",
+            "The SNS topic that wakes a person. It hears of one alarm, PagingAlarm, while any of the \
+             essential ones is on, and when the last of them is off. Empty - there is no PagingAlarm.")
+            .pattern("(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+)?",
+                "The ARN of an SNS topic, or empty.")
+            .label("who is woken");
+        Parameter::choice("Alarms", "all", &["none", "essential", "all"],
+            "Which alarms there are. essential - those that mean that posthaste is down or that events are \
+             stuck. all - also those that can wait until morning. none - no alarms.")
+            .label("which alarms there are");
+        Parameter::of_setting("NoticesTopic",
+            "The topic that gets a notice when the pressure changes, and when a link is down or up again. \
+             Empty - only topics with a subscription on the link that name a topic for notices get one.")
+            .pattern("([A-Za-z0-9][A-Za-z0-9-]{0,63})?", "The name of a topic, or nothing.")
+            .label("topic for notices of links and pressure");
+        Parameter::of_setting("ManagePublicUrl",
+            "Where endpoints reach manage, so that they may consent to events by calling it \
+             (endpoint.validation). A function cannot be told its own URL - give the output ManageUrl with \
+             the second deployment. Empty - they consent at once only.")
+            .pattern("(https?://[^\\s\\\\/?#@]+(/[^\\s\\\\?#]*)?)?",
+                "A URL that begins with https:// or http://, without a query, or empty.")
+            .label("where endpoints consent later");
+        Parameter::number("DeadLetterRetentionDays", 365, 0, 36_500,
+            "Days after which dead letters are deleted from their bucket. 0 - never.")
+            .label("how long dead letters are kept");
+        Parameter::of_setting("DeliveryLogRetentionDays",
+            "Days after which the files of the delivery log are deleted from their bucket.")
+            .label("how long the delivery log is kept");
+    }
+    "Access" {
         Parameter::choice("PublishUrlAuthType", "NONE", &["NONE", "AWS_IAM"],
             "Who may call the publish URL. NONE - everybody reaches it, and the function asks for the topic's \
              key. AWS_IAM - requests must be signed as well; the topic's key then goes into the header \
@@ -38,12 +85,6 @@ pub static GROUPS: &[ParameterGroup] = groups! {
             "Which headers of requests say who sends them, and by which names, as one line of JSON - \
              {\"prefix\":\"acme\",\"omit\":[\"eventGrid\"]}. A topic may have its own. Empty - all, as \
              docs/src/delivery.md lists them.");
-        Parameter::of_setting("ManagePublicUrl",
-            "Where endpoints reach manage, so that they may consent to events by calling it \
-             (endpoint.validation). A function cannot be told its own URL - give the output ManageUrl with \
-             the second deployment. Empty - they consent at once only.")
-            .pattern("(https?://[^\\s\\\\/?#@]+(/[^\\s\\\\?#]*)?)?",
-                "A URL that begins with https:// or http://, without a query, or empty.");
         Parameter::of_setting("Console",
             "Whether manage has pages for operators, under /console of its URL. They ask for the admin key.");
     }
@@ -96,14 +137,12 @@ pub static GROUPS: &[ParameterGroup] = groups! {
              encrypts, and the step before it leaves the key.");
     }
     "Delivery" {
-        Parameter::of_setting("DeliverMaximumConcurrency",
-            "Most invocations of deliver at once. An account may run 1000 invocations of all its functions at \
-             once, a new one often only 10; choose 5 there.");
         Parameter::of_setting("DeliverBatchSize",
-            "Most messages that one invocation of deliver takes. More than 10 needs a batch window. With 1 \
-             the delivery queue is fair to subscriptions, which SQS bills.");
+            "Most messages that one invocation of deliver takes. More than 10 needs a batch window. With 1 the \
+             delivery queue is fair to subscriptions, which SQS bills. The default leaves it to Profile.");
         Parameter::number("DeliverBatchWindow", 0, 0, 10,
-            "Seconds that messages may wait for a fuller batch. Saves invocations, costs latency.");
+            "Seconds that messages may wait for a fuller batch. Saves invocations, costs latency. The default \
+             leaves it to Profile.");
         Parameter::of_setting("DeliverSlow",
             "Whether deliveries to slow endpoints have a queue of their own, so that others do not wait \
              behind them. drain - nothing more goes into it, and what is there is delivered, the step before \
@@ -148,10 +187,6 @@ pub static GROUPS: &[ParameterGroup] = groups! {
             "Seconds between two samples of the queues while they are not calm. While they are, it is a \
              minute. Empty - the ResourceMonitoringInterval of PressureSettings, or 10.")
             .pattern("([1-9]|[1-5][0-9]|60)?", "A whole number from 1 to 60, or empty.");
-        Parameter::of_setting("NoticesTopic",
-            "The topic that gets a notice when the pressure changes, and when a link is down or up again. \
-             Empty - only topics with a subscription on the link that name a topic for notices get one.")
-            .pattern("([A-Za-z0-9][A-Za-z0-9-]{0,63})?", "The name of a topic, or nothing.");
         Parameter::of_setting("Tarpit",
             "How producers are slowed. advise - 429 with Retry-After. delay - the acknowledgement waits up to \
              55 seconds, which is billed and holds concurrency.");
@@ -162,18 +197,12 @@ pub static GROUPS: &[ParameterGroup] = groups! {
              stored for their size, up to 1 MB each: more of them need more DeadletterMemory.");
         Parameter::number("DeadletterBatchWindow", 60, 1, 300,
             "Seconds for which dead letters are gathered, so that they become few objects.");
-        Parameter::number("DeadLetterRetentionDays", 365, 0, 36_500,
-            "Days after which dead letters are deleted from their bucket. 0 - never.");
         Parameter::of_setting("DisabledKeptMax",
             "The most that dead letters of events take which disabled subscriptions miss, such as 20GB. What \
              is missed beyond is skipped.")
             .pattern("[0-9]{1,6} ?[KMGT]?B", "A size such as 20GB.");
         Parameter::number("StateVersionDays", 30, 1, 3650,
             "Days for which former versions of topics are kept, to undo a mistake by hand.");
-    }
-    "Delivery log" {
-        Parameter::of_setting("DeliveryLogRetentionDays",
-            "Days after which the files of the delivery log are deleted from their bucket.");
     }
     "Adoption of what an old stack left" {
         Parameter::text("AdoptFrom", "",
@@ -195,10 +224,10 @@ pub static GROUPS: &[ParameterGroup] = groups! {
         Parameter::choice("Architecture", "arm64", &["arm64", "x86_64"],
             "Of the functions' processors. arm64 costs a fifth less.");
         Parameter::number("PublishMemory", 256, 128, 10240,
-            "MB of publish. Processor time grows with it, one core at 1769.");
-        Parameter::number("DeliverMemory", 512, 256, 10240,
-            "MB of deliver. A batch may hold 6 MB of messages; stored payloads and their bodies take 128 MB \
-             at most.");
+            "MB of publish. Processor time grows with it, one core at 1769. The default leaves it to Profile.");
+        Parameter::number("DeliverMemory", 512, 256, 10_240,
+            "MB of deliver. A batch may hold 6 MB of messages; stored payloads and their bodies take 128 MB at \
+             most. The default leaves it to Profile.");
         Parameter::number("WakeMemory", 256, 128, 10240,
             "MB of wake.");
         Parameter::number("DeadletterMemory", 512, 256, 10240,
@@ -266,19 +295,6 @@ pub static GROUPS: &[ParameterGroup] = groups! {
             "Whether requests with one event carry the span of their attempt as traceparent.");
     }
     "Alarms" {
-        Parameter::choice("Alarms", "all", &["none", "essential", "all"],
-            "Which alarms there are. essential - those that mean that posthaste is down or that events are \
-             stuck. all - also those that can wait until morning. none - no alarms.");
-        Parameter::text("AlarmTopicArn", "",
-            "The SNS topic that hears of each alarm, for mail or chat. Empty - the AWS console alone shows \
-             alarms.")
-            .pattern("(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+)?",
-                "The ARN of an SNS topic, or empty.");
-        Parameter::text("PagingTopicArn", "",
-            "The SNS topic that wakes a person. It hears of one alarm, PagingAlarm, while any of the \
-             essential ones is on, and when the last of them is off. Empty - there is no PagingAlarm.")
-            .pattern("(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+)?",
-                "The ARN of an SNS topic, or empty.");
         Parameter::number("DeliveriesAgeAlarmSeconds", 3600, 1800, 1_209_600,
             "Alarm when the oldest message of a delivery queue is older, or when deliver has handed one back \
              for longer. Retries wait there for up to 15 minutes, and what a crashed invocation held for up \

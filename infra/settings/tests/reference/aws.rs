@@ -3,6 +3,7 @@
 mod alarms;
 mod entry;
 mod parameters;
+mod profiles;
 mod shape;
 mod yaml;
 
@@ -56,8 +57,9 @@ pub(crate) fn composed_template() -> String {
     let sections = [
         part("opening.yaml") + &parameters::console_groups(),
         parameters::parameters(),
+        profiles::mappings(),
         part("rules.yaml"),
-        part("conditions.yaml"),
+        part("conditions.yaml") + &profiles::conditions(),
         part("globals.yaml"),
         resources.join("\n"),
         part("outputs.yaml"),
@@ -100,6 +102,8 @@ fn entry_resources(entry: &Entry, blocks: &Blocks, path: &str) -> Vec<String> {
     }
     let mut blocks = blocks.clone();
     if shape == "function" {
+        let memory = format!("{}Memory", entry.words["Name"]);
+        blocks.insert("memory".to_owned(), profiles::member("MemorySize", &memory));
         blocks.insert("settings".to_owned(), settings_of_function(&entry));
     }
     let lines: Vec<_> = part(&format!("shapes/{shape}.yaml"))
@@ -125,10 +129,11 @@ fn settings_of_function(entry: &Entry) -> Vec<String> {
             .readers
             .iter()
             .any(|reader| reader.as_str() == function);
-        let prefix = format!("{}:", variable.name);
+        let name = variable.name;
+        let prefix = format!("{name}:");
         let is_own = own.is_some_and(|lines| lines.iter().any(|line| line.starts_with(&prefix)));
         if let (Some(parameter), true, false) = (variable.parameter, is_read, is_own) {
-            lines.push(format!("{prefix} !Ref {parameter}"));
+            lines.extend(profiles::member(name, parameter));
         }
     }
     lines

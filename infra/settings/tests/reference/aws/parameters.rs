@@ -6,43 +6,68 @@ use posthaste_settings::{Form, Parameter, ParameterValue, Variable, WhenAbsent};
 use super::yaml::{indented_line, quoted, scalar, sentence, wrapped};
 use crate::rows::variables;
 
+/// The heading of all that are not to be read first.
+const OTHERS: &str = "Advanced, rarely";
+
 /// The members of `AWS::CloudFormation::Interface`.
 pub(crate) fn console_groups() -> String {
+    let (first, others) = GROUPS.split_first().expect("a group");
     let mut lines = vec![
         "  AWS::CloudFormation::Interface:".to_owned(),
-        "    ParameterGroups:".to_owned(),
+        "    ParameterLabels:".to_owned(),
     ];
-    for group in GROUPS {
-        lines.push(format!(
-            "      - Label: {{ default: {} }}",
-            quoted_label(group.label)
-        ));
-        lines.push("        Parameters:".to_owned());
-        for parameter in group.parameters {
-            lines.push(format!("          - {}", parameter.name));
-        }
+    for parameter in first.parameters {
+        let label = parameter.label.expect("a label");
+        let name = parameter.name;
+        lines.push(format!("      {name}: {{ default: \"{name}: {label}\" }}"));
     }
+    lines.push("    ParameterGroups:".to_owned());
+    lines.extend(console_group(first.subject, first.parameters.iter()));
+    let others = others.iter().flat_map(|group| group.parameters);
+    lines.extend(console_group(OTHERS, others));
     lines.join("\n")
 }
 
-fn quoted_label(label: &str) -> String {
-    if label.contains(',') {
-        quoted(label)
-    } else {
-        label.to_owned()
+fn console_group<'a>(label: &str, parameters: impl Iterator<Item = &'a Parameter>) -> Vec<String> {
+    let mut lines = vec![
+        format!("      - Label: {{ default: {} }}", scalar(label)),
+        "        Parameters:".to_owned(),
+    ];
+    for parameter in parameters {
+        lines.push(format!("          - {}", parameter.name));
     }
+    lines
 }
 
 /// The section `Parameters`.
 pub(crate) fn parameters() -> String {
     let mut lines = vec!["Parameters:".to_owned()];
     for group in GROUPS {
+        lines.push(format!("  # ---- {}", group.subject));
         for parameter in group.parameters {
             lines.extend(parameter_lines(parameter));
         }
         lines.push(String::new());
     }
     lines.join("\n")
+}
+
+/// The text of a parameter's default; `None` if it must be given.
+pub(crate) fn default_of(parameter: &Parameter) -> Option<String> {
+    match parameter.value {
+        ParameterValue::OfSetting => match variable_of(parameter)?.when_absent {
+            WhenAbsent::Default(text) => Some(text.to_owned()),
+            WhenAbsent::Nothing => Some(String::new()),
+            WhenAbsent::Refuse => None,
+        },
+        ParameterValue::Text(default) | ParameterValue::Choice { default, .. } => {
+            Some(default.to_owned())
+        }
+        ParameterValue::List => Some(String::new()),
+        ParameterValue::Number { default, .. } | ParameterValue::NumberChoice { default, .. } => {
+            Some(default.to_string())
+        }
+    }
 }
 
 /// The variable that a parameter gives.
@@ -151,4 +176,14 @@ fn allowed_values(choices: &[String]) -> Vec<String> {
     );
     lines.push("]".to_owned());
     lines
+}
+
+#[test]
+fn ten_parameters_are_to_be_read_first_and_have_labels() {
+    let (first, others) = GROUPS.split_first().expect("a group");
+    let labelled = first.parameters.iter().filter(|it| it.label.is_some());
+    assert_eq!(labelled.count(), 10);
+    assert_eq!(first.parameters.len(), 10);
+    let others = others.iter().flat_map(|group| group.parameters);
+    assert_eq!(others.filter(|it| it.label.is_some()).count(), 0);
 }
