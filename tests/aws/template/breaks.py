@@ -397,8 +397,8 @@ BREAKS = {
     ],
     "numbers-have-bounds": [drop("Parameters RequestsMax MinValue")],
     "a-profile-sets-what-has-its-default": [
-        put("Mappings Profiles cheap DeliverBatchWindow", 0),
-        put("Mappings Profiles fast DeliverBatchSize", 1),
+        put("Mappings Profiles cheap DeliverBatchWindow", "0"),
+        put("Mappings Profiles fast DeliverBatchSize", "1"),
         put("Conditions IsDeliverMemoryGiven", {"Fn::Equals": ["1", "1"]}),
         property_of("PublishFunction", "MemorySize Fn::If 1", 256),
         property_of("MonitorFunction", "Environment Variables DELIVER_BATCH_SIZE", {"Ref": "DeliverBatchSize"}),

@@ -255,7 +255,8 @@ class Stack:
             return self._resolve(text).split(separator)
         if name == "Fn::FindInMap":
             mapping, key, member = map(self._resolve, argument)
-            return self.written["Mappings"][mapping][key][member]
+            value = self.written["Mappings"][mapping][key][member]
+            return int(value) if value.isdecimal() else value
         if name == "Fn::Join":
             separator, parts = argument
             return separator.join(map(str, self._resolve(parts)))

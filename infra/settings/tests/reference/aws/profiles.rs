@@ -20,7 +20,8 @@ pub(crate) fn mappings() -> String {
     ] {
         lines.push(format!("    {profile}:"));
         for row in &PROFILES {
-            lines.push(format!("      {}: {}", row.parameter, value_of(row)));
+            // A text: the variables of a function are texts.
+            lines.push(format!("      {}: \"{}\"", row.parameter, value_of(row)));
         }
     }
     lines.join("\n")
