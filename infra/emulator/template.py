@@ -48,18 +48,23 @@ def write_numbers_of_sources(template, given):
         for name, parameter in template["Parameters"].items()
         if parameter["Type"] == "Number"
     }
+    profiles = template.get("Mappings", {}).get("Profiles", {})
+    profile = profiles.get(given.get("Profile", "default"), {})
+    profiled = {name: int(number) for name, number in profile.items()}
     for function in of_type(template, "AWS::Serverless::Function").values():
         for event in function["Properties"].get("Events", {}).values():
-            event["Properties"] = with_numbers(event["Properties"], numbers)
+            event["Properties"] = with_numbers(event["Properties"], numbers, profiled)
 
 
-def with_numbers(value, numbers):
+def with_numbers(value, numbers, profiled):
     if isinstance(value, dict):
         if value.get("Ref") in numbers:
             return numbers[value["Ref"]]
-        return {name: with_numbers(one, numbers) for name, one in value.items()}
+        if "Fn::FindInMap" in value:
+            return profiled[value["Fn::FindInMap"][-1]]
+        return {name: with_numbers(one, numbers, profiled) for name, one in value.items()}
     if isinstance(value, list):
-        return [with_numbers(one, numbers) for one in value]
+        return [with_numbers(one, numbers, profiled) for one in value]
     return value
 
 

@@ -32,7 +32,7 @@ from stack import Stack  # noqa: E402
 FUNCTIONS = ("monitor", "deliver", "publish", "wake", "manage", "deadletter", "record")
 
 # What functions of this release need beside themselves, in a template that has it not.
-NEEDED = {"Resources": ("DeliveriesSlow",), "Parameters": None, "Conditions": None}
+NEEDED = {"Resources": ("DeliveriesSlow",), "Parameters": None, "Conditions": None, "Mappings": None}
 
 # The queue of slow deliveries, by the end of its name.
 SLOW = "deliveries-slow"
@@ -161,7 +161,7 @@ def complete(made, other):
     for kind, names in NEEDED.items():
         for name, one in other.get(kind, {}).items():
             if names is None or name in names:
-                made[kind].setdefault(name, one)
+                made.setdefault(kind, {}).setdefault(name, one)
 
 
 def packed(program):

@@ -486,7 +486,7 @@ table! {
             .default("2").parameter("SlowAfter"));
     DELIVER_SLOW_MAXIMUM_CONCURRENCY: u16 = parse_value, None,
         Some(Variable::new("DELIVER_SLOW_MAXIMUM_CONCURRENCY", ValueForm::Number(2, 1000), &[Monitor])
-            .default("10"));
+            .default("10").parameter("DeliverSlowMaximumConcurrency"));
     DELIVER_MAXIMUM_CONCURRENCY: u16 = parse_value, None,
         Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", ValueForm::Number(2, 1000), &[Monitor])
             .default("50").parameter("DeliverMaximumConcurrency"));

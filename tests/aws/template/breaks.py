@@ -396,8 +396,16 @@ BREAKS = {
         put("Metadata AWS::CloudFormation::Interface ParameterGroups 0 Parameters 0", "Unknown"),
     ],
     "numbers-have-bounds": [drop("Parameters RequestsMax MinValue")],
+    "a-profile-sets-what-has-its-default": [
+        put("Mappings Profiles cheap DeliverBatchWindow", "0"),
+        put("Mappings Profiles fast DeliverBatchSize", "1"),
+        put("Conditions IsDeliverMemoryGiven", {"Fn::Equals": ["1", "1"]}),
+        property_of("PublishFunction", "MemorySize Fn::If 1", 256),
+        property_of("MonitorFunction", "Environment Variables DELIVER_BATCH_SIZE", {"Ref": "DeliverBatchSize"}),
+    ],
     "what-aws-would-refuse-is-refused-at-once": [
         drop("Rules FullBatchesNeedAWindow"),
+        put("Rules FullBatchesNeedAWindow RuleCondition", {"Fn::Equals": [{"Ref": "DeliverBatchWindow"}, "0"]}),
         drop("Rules ApiGatewayEndsADelay"),
         drop("Rules ADomainNameHasACertificate"),
         drop("Rules ADomainNameNeedsApiGateway"),

@@ -253,6 +253,10 @@ class Stack:
         if name == "Fn::Split":
             separator, text = argument
             return self._resolve(text).split(separator)
+        if name == "Fn::FindInMap":
+            mapping, key, member = map(self._resolve, argument)
+            value = self.written["Mappings"][mapping][key][member]
+            return int(value) if value.isdecimal() else value
         if name == "Fn::Join":
             separator, parts = argument
             return separator.join(map(str, self._resolve(parts)))

@@ -15,6 +15,7 @@ import tools
 
 # Run with the tests of this file.
 from test_deployer import Deployer  # noqa: F401
+from test_former import Former  # noqa: F401
 
 
 AWS_PAGE = stack.ROOT / "docs/src/operating/aws.md"

@@ -122,10 +122,15 @@ fn named_by_aws(variable: &str) -> &'static str {
     }
 }
 
-/// A value as text. Of a number that depends on a condition it is the parameter beside it.
+/// A value as text. Of a number that depends on a condition, or on the profile, it is the parameter
+/// beside it.
 fn text(value: &Value) -> String {
     let parts = value.as_array().map(Vec::as_slice);
-    if let Some([_, Value::Number(_), Value::String(parameter)]) = parts {
+    if let Some(
+        [_, Value::Number(_), Value::String(parameter)]
+        | [_, Value::String(parameter), Value::Array(_)],
+    ) = parts
+    {
         return parameter.clone();
     }
     value

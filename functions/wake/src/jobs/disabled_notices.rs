@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::api::notice::Notice;
 use posthaste_core::api::StatusState;
+use posthaste_core::api::notice::Notice;
 use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::NoticeError;

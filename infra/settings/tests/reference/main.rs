@@ -5,6 +5,7 @@
     reason = "a document that cannot be read has failed"
 )]
 
+mod aws;
 mod page;
 mod rows;
 mod template;
@@ -19,15 +20,23 @@ fn file(path: &str) -> PathBuf {
         .join(path)
 }
 
+/// Compares a file with the text that it is made of, and writes it first if that is asked for.
+fn hold_or_renew(path: &str, made: &str) {
+    let place = file(path);
+    if env::var_os("POSTHASTE_RENEW").is_some() {
+        fs::write(&place, made).unwrap();
+    }
+    let written = fs::read_to_string(place).unwrap_or_default();
+    let renew = "POSTHASTE_RENEW=1 cargo test -p posthaste-settings renews it";
+    assert!(written == made, "{path} is stale: {renew}");
+}
+
 #[test]
 fn the_reference_page_says_what_the_table_and_the_template_say() {
-    let path = file("docs/src/reference/settings.md");
-    let page = page::page();
-    if env::var_os("POSTHASTE_RENEW").is_some() {
-        fs::write(&path, &page).unwrap();
-    }
-    let written = fs::read_to_string(path).unwrap_or_default();
-    let renew = "docs/src/reference/settings.md is stale: POSTHASTE_RENEW=1 cargo test -p posthaste-settings \
-        renews it";
-    assert!(written == page, "{renew}");
+    hold_or_renew("docs/src/reference/settings.md", &page::page());
+}
+
+#[test]
+fn the_template_is_what_its_parts_make() {
+    hold_or_renew("template.yaml", &aws::composed_template());
 }

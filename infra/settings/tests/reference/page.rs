@@ -1,13 +1,11 @@
 //! The reference page, made of the table and of the template's parameters.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use posthaste_settings::{Function, ServeOption, ValueForm, WhenAbsent};
-use serde_json::Value;
+use posthaste_settings::parameters::GROUPS;
+use posthaste_settings::{Function, Parameter, ParameterValue, ServeOption, ValueForm, WhenAbsent};
 
 use crate::rows::{Row, rows};
-use crate::template::{template, text};
 
 const OPENING: &str = "\
 # Settings
@@ -22,8 +20,8 @@ few of them:
 these. Topics and subscriptions have [a page of their own](subscription.md), and so have the keys of
 [back pressure](pressure-settings.md) and of [failing endpoints](link-settings.md).
 
-A test makes this page from `infra/settings/src/table.rs` and `template.yaml`. To change it, change \
-these, and run
+A test makes this page from `table.rs` and `parameters.rs` in `infra/settings/src`. To change it, \
+change these, and run
 `POSTHASTE_RENEW=1 cargo test -p posthaste-settings`.
 
 ## `posthaste serve`
@@ -54,7 +52,6 @@ These parameters set up queues, buckets, functions and alarms. No function reads
 /// The page.
 pub(crate) fn page() -> String {
     let rows = rows();
-    let template = template();
     let mut page = OPENING.to_owned();
     let mut heading = None;
     for (option, row) in rows.iter().filter_map(|row| Some((row.option?, row))) {
@@ -65,22 +62,36 @@ pub(crate) fn page() -> String {
         serve_option(&mut page, &option, row);
     }
     let _ = write!(page, "\n{ON_AWS}");
-    let mut read = BTreeSet::new();
+    paragraph(&mut page, &read_first());
+    page.push('\n');
     for row in &rows {
-        variable(&mut page, row, &template, &mut read);
+        variable(&mut page, row);
     }
     let _ = write!(page, "\n{IN_THE_TEMPLATE}");
-    for (name, parameter) in template["Parameters"].as_object().unwrap() {
-        if !read.contains(name.as_str()) {
-            entry(
-                &mut page,
-                &format!("`{name}`"),
-                &values(parameter),
-                &description(parameter),
-            );
+    for parameter in parameters() {
+        let value = parameter.value;
+        if !matches!(value, ParameterValue::OfSetting) {
+            let name = format!("`{}`", parameter.name);
+            entry(&mut page, &name, &values(value), parameter.description);
         }
     }
     page
+}
+
+/// Every parameter of the template.
+fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    GROUPS.iter().flat_map(|group| group.parameters)
+}
+
+fn read_first() -> String {
+    let names = GROUPS[0].parameters.iter();
+    let names: Vec<_> = names.map(|it| format!("`{}`", it.name)).collect();
+    let (last, others) = names.split_last().unwrap();
+    format!(
+        "Ten parameters are to be read first: {} and {last}. AWS's console shows all others under \
+         \"Advanced, rarely\".",
+        others.join(", ")
+    )
 }
 
 fn serve_option(page: &mut String, option: &ServeOption, row: &Row) {
@@ -130,7 +141,7 @@ fn serve_option(page: &mut String, option: &ServeOption, row: &Row) {
     );
 }
 
-fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BTreeSet<&'a str>) {
+fn variable(page: &mut String, row: &Row) {
     let Some(variable) = &row.variable else {
         return;
     };
@@ -153,15 +164,11 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
         WhenAbsent::Nothing => "; may be empty".to_owned(),
         WhenAbsent::Refuse => "; needed".to_owned(),
     };
-    if let Some(parameter) = variable.parameter {
-        read.insert(parameter);
+    if let Some(name) = variable.parameter {
         let facts = format!("`{}`; {form}{default}; read by {readers}", variable.name);
-        entry(
-            page,
-            &format!("`{parameter}`"),
-            &facts,
-            &description(&template["Parameters"][parameter]),
-        );
+        let parameter = parameters().find(|parameter| parameter.name == name);
+        let description = parameter.unwrap().description;
+        entry(page, &format!("`{name}`"), &facts, description);
     } else {
         let facts = format!("{form}{default}; read by {readers}");
         entry(
@@ -173,39 +180,47 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
     }
 }
 
-/// Default and bounds of a parameter that is in no row.
-fn values(parameter: &Value) -> String {
-    let choices = parameter["AllowedValues"].as_array();
-    let bounds = match (&parameter["MinValue"], &parameter["MaxValue"], choices) {
-        (_, _, Some(values)) => values
-            .iter()
-            .map(|it| format!("`{}`", text(it)))
-            .collect::<Vec<_>>()
-            .join(", "),
-        (Value::Null, ..) => "a text".to_owned(),
-        (least, Value::Null, _) => format!("{least} or more"),
-        (least, greatest, _) => format!("{least} to {greatest}"),
-    };
-    match parameter.get("Default").map(text) {
-        Some(default) if default.is_empty() => format!("{bounds}; may be empty"),
-        Some(default) => format!("{bounds}; default `{default}`"),
-        None => format!("{bounds}; needed"),
+/// Bounds and default of a parameter that no function reads.
+fn values(value: ParameterValue) -> String {
+    match value {
+        ParameterValue::Number {
+            default,
+            least,
+            greatest: Some(greatest),
+        } => format!("{least} to {greatest}; default `{default}`"),
+        ParameterValue::Number { default, least, .. } => {
+            format!("{least} or more; default `{default}`")
+        }
+        ParameterValue::NumberChoice { default, choices } => {
+            format!("{}; default `{default}`", choices_in_words(choices))
+        }
+        ParameterValue::ChoiceValue { default, choices } => {
+            format!("{}; default `{default}`", choices_in_words(choices))
+        }
+        ParameterValue::Text("") | ParameterValue::List => "a text; may be empty".to_owned(),
+        ParameterValue::Text(default) => format!("a text; default `{default}`"),
+        ParameterValue::OfSetting => String::new(),
     }
 }
 
-fn description(parameter: &Value) -> String {
-    parameter["Description"].as_str().unwrap().trim().to_owned()
+fn choices_in_words<T: std::fmt::Display>(choices: &[T]) -> String {
+    let choices: Vec<_> = choices.iter().map(|it| format!("`{it}`")).collect();
+    choices.join(", ")
 }
 
-/// A setting: its name, the facts, and the meaning, in lines of at most 118 columns.
+/// A setting: its name, the facts, and the meaning.
 fn entry(page: &mut String, name: &str, facts: &str, meaning: &str) {
-    let mut line = String::new();
-    let mut lines = String::new();
-    let text = format!("- **{name}** ({facts}): {meaning}");
+    paragraph(page, &format!("- **{name}** ({facts}): {meaning}"));
+}
+
+/// A paragraph or an item of a list, in lines of at most 118 columns.
+fn paragraph(page: &mut String, text: &str) {
+    let (mut line, mut lines) = (String::new(), String::new());
+    let indent = if text.starts_with("- ") { "  " } else { "" };
     for word in text.split_whitespace() {
         if line.chars().count() + word.chars().count() > 116 {
             let _ = writeln!(lines, "{line}");
-            line = "  ".to_owned() + word;
+            line = indent.to_owned() + word;
         } else {
             let gap = if line.is_empty() { "" } else { " " };
             let _ = write!(line, "{gap}{word}");

@@ -24,7 +24,7 @@ pub(crate) fn text(value: &Value) -> String {
 }
 
 /// The variables that the template gives each program, and what each refers to.
-fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
+fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, Value>> {
     let resources = template["Resources"].as_object().unwrap().values();
     let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
     functions
@@ -39,11 +39,25 @@ fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
             (
                 program,
                 variables
-                    .map(|(name, value)| (name.clone(), text(value)))
+                    .map(|(name, value)| (name.clone(), value.clone()))
                     .collect(),
             )
         })
         .collect()
+}
+
+/// The parameter that a variable refers to: alone, or with a number that takes its place under a
+/// condition. Of what the stack makes or adopts, it is none.
+fn parameter_in<'a>(value: &Value, template: &'a Value) -> Option<&'a str> {
+    let alone = std::slice::from_ref(value);
+    let values = value.as_array().map_or(alone, Vec::as_slice);
+    let mut names = values.iter().filter_map(Value::as_str);
+    if (names.clone()).any(|name| template["Resources"].get(name).is_some()) {
+        return None;
+    }
+    let parameters = template["Parameters"].as_object().unwrap();
+    let (name, _) = names.find_map(|name| parameters.get_key_value(name))?;
+    Some(name)
 }
 
 /// The members that the template's parameter of a variable must have.
@@ -107,10 +121,9 @@ fn each_function_is_given_its_variables_and_no_others() {
         let own: BTreeMap<_, _> = own
             .map(|variable| (variable.name.to_owned(), variable.parameter))
             .collect();
-        let given = given[function.as_str()].iter().map(|(name, refers)| {
-            let parameter = template["Parameters"].get(refers).map(|_| refers.as_str());
-            (name.clone(), parameter)
-        });
+        let given = given[function.as_str()]
+            .iter()
+            .map(|(name, refers)| (name.clone(), parameter_in(refers, &template)));
         assert_eq!(
             given.collect::<BTreeMap<_, _>>(),
             own,

@@ -141,8 +141,10 @@ def what_is_told_in_tries_is_looked_for_as_long_as_a_try_may_take(stack):
 def tried_after_secs(stack):
     """The longest time between two tries that an alarm's gauge tells of: a delay of its own or the visibility
     timeout, and the window in which the mapping gathers."""
-    deliveries = int(stack.parameters["DeliverBatchWindow"])
-    dead_letters = int(stack.parameters["DeadletterBatchWindow"])
+    deliveries, dead_letters = (
+        sources(stack).get(name, {}).get("MaximumBatchingWindowInSeconds", 0)
+        for name in ("DeliverFunctionDeliveries", "DeadletterFunctionDeadLetters")
+    )
     shown = {name: queue["VisibilityTimeout"] for name, queue in stack.of("AWS::SQS::Queue").items()}
     return {
         "DeadLettersRefusedAlarm": 15 * 60 + dead_letters,

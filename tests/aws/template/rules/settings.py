@@ -37,8 +37,46 @@ def what_aws_would_refuse_is_refused_at_once(stack):
 
 
 def batches():
-    for size, window, is_refused in ((10, 0, False), (11, 0, True), (11, 1, False)):
-        yield {"DeliverBatchSize": size, "DeliverBatchWindow": window}, is_refused
+    for profile, size, window, is_refused in (
+        ("default", 10, 0, False),
+        ("default", 11, 0, True),
+        ("default", 11, 1, False),
+        ("cheap", 11, 0, False),
+        ("fast", 11, 0, True),
+    ):
+        given = {"DeliverBatchSize": size, "DeliverBatchWindow": window}
+        yield {"Profile": profile, **given}, is_refused
+
+
+# What the stack has under each profile: window, batch, and the memory of publish and deliver.
+PROFILES = {
+    "default": (0, 10, 256, 512),
+    "cheap": (1, 100, 128, 256),
+    "fast": (0, 10, 1769, 1769),
+}
+PROFILED = ("DeliverBatchWindow", "DeliverBatchSize", "PublishMemory", "DeliverMemory")
+
+
+@rule
+def a_profile_sets_what_has_its_default(stack):
+    defaults = {name: stack.written["Parameters"][name]["Default"] for name in PROFILED}
+    for profile, expected in PROFILES.items():
+        given = {**defaults, "Profile": profile}
+        if (found := profiled(stack, given)) != expected:
+            yield f"Profile={profile}: {found}, expected {expected}"
+        own = {"DeliverBatchWindow": 2, "DeliverBatchSize": 7, "PublishMemory": 300, "DeliverMemory": 600}
+        if (found := profiled(stack, {**given, **own})) != tuple(own.values()):
+            yield f"Profile={profile} with {own}: {found}"
+
+
+def profiled(stack, given):
+    """What a stack has of what a profile sets; the batch as deliver and monitor know it, too."""
+    source = stack.properties("DeliverFunctionDeliveries", given)
+    functions = [stack.properties(f"{name}Function", given) for name in ("Publish", "Deliver", "Monitor")]
+    publish, deliver, _ = functions
+    sizes = {one["Environment"]["Variables"]["DELIVER_BATCH_SIZE"] for one in functions}
+    window, size = source.get("MaximumBatchingWindowInSeconds"), source.get("BatchSize")
+    return window, size if sizes == {size} else sizes, publish["MemorySize"], deliver["MemorySize"]
 
 
 def front_ends():

@@ -17,7 +17,10 @@ use std::time::Duration;
 
 use case::{Case, Measured};
 use formula::delivering;
-use loads::{FAILING, HEALTHY, LANES, LIMITED, LONGER, OPEN_MOST, RATE, SLOW, SUSTAINED};
+use loads::{
+    CHEAP, FAILING, FAST, HEALTHY, LANES, LIMITED, LONGER, OPEN_MOST, RATE, SLOW, SUSTAINED,
+};
+use posthaste_settings::profiles::PROFILES;
 use tables::Isolation;
 
 use crate::world::BATCH_MAX;
@@ -186,6 +189,29 @@ fn rate_and_open_request_bound_hold_over_fifty_invocations() {
 fn silent_endpoints_cost_little_more_with_time_and_lose_nothing() {
     let measured = run(&FAILING);
     assert_shown(&tables::failing(&FAILING[0], &measured[0]));
+}
+
+/// The loads under a profile are of what the template sets.
+#[test]
+fn loads_of_profiles_have_their_batch_and_memory() {
+    let set = |parameter: &str| {
+        let mut rows = PROFILES.iter();
+        let row = rows.find(|row| row.parameter == parameter);
+        row.expect("a parameter that profiles set")
+    };
+    let batch = set("DeliverBatchSize");
+    let publish = set("PublishMemory");
+    let deliver = set("DeliverMemory");
+    for (case, batch, publish, deliver) in [
+        (CHEAP, batch.cheap, publish.cheap, deliver.cheap),
+        (FAST, batch.fast, publish.fast, deliver.fast),
+    ] {
+        assert_eq!(case.batch, batch as usize, "{}", case.name);
+        for (gb, mb) in [(case.publish_gb, publish), (case.deliver_gb, deliver)] {
+            let difference = gb * 1024.0 - f64::from(mb);
+            assert!(difference.abs() < 1e-9, "{}: {mb} MB", case.name);
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::endpoints::{AnswerTime, Endpoints};
 use super::lambda::{Invocations, Lambda, Pollers, QUICK, SlowPollers};
 use super::published::publish;
 use super::queue::{Counts, Order, Sqs};
+use crate::prices::{DELIVER_GB, PUBLISH_GB};
 use crate::world::{BATCH_MAX, START, TOPIC, record, topic_name};
 
 /// The host of the first subscription.
@@ -40,6 +41,9 @@ pub(super) struct Case {
     pub(super) pollers: Pollers,
     /// The most messages of an invocation.
     pub(super) batch: usize,
+    /// Memory of publish and of deliver.
+    pub(super) publish_gb: f64,
+    pub(super) deliver_gb: f64,
     /// The slow lane, where there is one.
     pub(super) slow: Option<SlowPollers>,
     /// Subscriptions, each with a host of its own, that get every event.
@@ -81,6 +85,8 @@ pub(super) const BACKLOG: Case = Case {
     name: "",
     pollers: Pollers::Ready(50),
     batch: BATCH_MAX,
+    publish_gb: PUBLISH_GB,
+    deliver_gb: DELIVER_GB,
     slow: None,
     subscribers: 20,
     events: 50,

@@ -4,8 +4,7 @@ use super::case::{Case, Measured};
 use super::lambda::QUICK;
 use super::queue::Order;
 use crate::prices::{
-    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, S3_GET, S3_PUT, SQS_FAIR_REQUEST,
-    SQS_REQUEST, invocation,
+    DELIVER_SECONDS, PUBLISH_SECONDS, S3_GET, S3_PUT, SQS_FAIR_REQUEST, SQS_REQUEST, invocation,
 };
 
 /// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three
@@ -83,13 +82,13 @@ impl Needs {
             Order::Fair => SQS_FAIR_REQUEST,
         };
         let dollars = per_event(measured.queue.requests as f64) * request
-            + publishes * invocation(PUBLISH_GB, PUBLISH_SECONDS)
-            + invocations * invocation(DELIVER_GB, measured.seconds());
+            + publishes * invocation(case.publish_gb, PUBLISH_SECONDS)
+            + invocations * invocation(case.deliver_gb, measured.seconds());
         Self {
             publish,
             deliver,
             in_flight: deliver * measured.batch(),
-            gb: publish * PUBLISH_GB + deliver * DELIVER_GB,
+            gb: publish * case.publish_gb + deliver * case.deliver_gb,
             million: dollars * MILLION,
             month: dollars * EVENTS_PER_SECOND * SECONDS_PER_MONTH,
         }
@@ -106,7 +105,7 @@ pub(super) fn delivering(case: &Case, measured: &Measured) -> f64 {
         + measured.slow_queue.requests as f64 * SQS_FAIR_REQUEST;
     let s3 = measured.gets as f64 * S3_GET + measured.puts as f64 * S3_PUT;
     let invocations = measured.invocations;
-    let lambda = f64::from(invocations.count) * invocation(DELIVER_GB, measured.seconds());
+    let lambda = f64::from(invocations.count) * invocation(case.deliver_gb, measured.seconds());
     let deliveries = (case.events * case.subscribers) as f64;
     (sqs + s3 + lambda) / deliveries * MILLION
 }

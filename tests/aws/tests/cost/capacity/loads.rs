@@ -78,13 +78,34 @@ const ONE: Case = Case {
     ..BACKLOG
 };
 
+/// What `Profile=cheap` sets.
+pub(super) const CHEAP: Case = Case {
+    name: "the same with `Profile=cheap`",
+    events: 5_000,
+    batch: 100,
+    publish_gb: 0.125,
+    deliver_gb: 0.25,
+    ..ONE
+};
+
+/// What `Profile=fast` sets.
+pub(super) const FAST: Case = Case {
+    name: "the same with `Profile=fast`",
+    events: 500,
+    publish_gb: 1769.0 / 1024.0,
+    deliver_gb: 1769.0 / 1024.0,
+    ..ONE
+};
+
 /// The loads of which the needs of 5,000 events a second are computed: full batches.
-pub(super) const SUSTAINED: [Case; 4] = [
+pub(super) const SUSTAINED: [Case; 6] = [
     Case {
         name: "published one by one",
         events: 500,
         ..ONE
     },
+    CHEAP,
+    FAST,
     Case {
         name: "the same with `DeliverBatchSize=1`",
         events: 500,
