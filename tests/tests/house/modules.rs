@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, ItemFn, ItemImpl, ItemMod, ItemUse, UseTree};
+use syn::{Attribute, ImplItem, Item, ItemFn, ItemImpl, ItemMod, ItemUse, Type, UseTree};
 
 /// A module's path from its crate's root.
 pub(crate) type ModulePath = Vec<String>;
@@ -29,6 +29,8 @@ pub(crate) struct Module {
     pub(crate) globs: Vec<Vec<String>>,
     /// The names of the items that are defined here.
     pub(crate) items: BTreeSet<String>,
+    /// The names of the types that have methods here, those of traits left out.
+    pub(crate) types_with_methods: BTreeSet<String>,
 }
 
 impl Modules {
@@ -147,6 +149,7 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
         if !is_test(&item.attrs) {
+            self.types_with_methods.extend(type_with_methods(item));
             visit::visit_item_impl(self, item);
         }
     }
@@ -176,6 +179,18 @@ fn name_of(item: &Item) -> Option<String> {
         _ => return None,
     };
     Some(name.to_string())
+}
+
+/// The name of the type that an `impl` gives methods of its own.
+fn type_with_methods(item: &ItemImpl) -> Option<String> {
+    let has_methods = item.items.iter().any(|it| matches!(it, ImplItem::Fn(_)));
+    match &*item.self_ty {
+        Type::Path(path) if item.trait_.is_none() && has_methods => {
+            let last = path.path.segments.last()?;
+            Some(last.ident.to_string())
+        }
+        _ => None,
+    }
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

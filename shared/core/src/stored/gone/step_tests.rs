@@ -34,8 +34,8 @@ fn with_status(state: &str, since: Timestamp, reason: Option<&str>) -> Value {
 
 fn mark() -> GoneMark {
     GoneMark {
-        topic: crate::model::TopicName::parse("orders").unwrap(),
-        subscription: crate::model::SubscriptionName::parse("billing").unwrap(),
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
         identity: Identity::parse("0102030405060708090a0b0c"),
         url: URL.to_owned(),
         at: AT,
