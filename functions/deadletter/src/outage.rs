@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::{DeadLetter, Delivery};
+use posthaste_core::model::{DeadLetter, Delivery, FormatError};
 use posthaste_core::release::recovery::{MarkIsGoing, OutageLetters};
 use posthaste_core::stored::{RecoveryMark, layout};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};

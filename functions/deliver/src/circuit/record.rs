@@ -1,11 +1,11 @@
 //! Records outcomes of requests: counts them here, and reports them to all workers when that makes a
 //! difference.
 
-use posthaste_core::attempt::AttemptOutcome;
 use posthaste_core::circuit::{
     DeliveryTarget, HealthSignal, HealthSignals, Observation, REFUSED_EVENTS_MIN, RefusalSubject,
     RequestFailure, RequestedPause, health_signals, requested_pause,
 };
+use posthaste_core::model::AttemptOutcome;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports};
 

@@ -1,7 +1,8 @@
 //! The spans of a request: for each traced event the wait before it and the request itself, so that
 //! the trace of each event is whole also where events share a request.
 
-use posthaste_core::attempt::{AttemptOutcome, EntryVerdict};
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::model::AttemptOutcome;
 use posthaste_core::model::Timestamp;
 use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
 use posthaste_services::traces::span_target;

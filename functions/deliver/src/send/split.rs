@@ -9,7 +9,9 @@ use posthaste_core::attempt::{
     BatchAnswer, DrawnJitter, EntryVerdict, RetryJitter, SplitDecision, SplitProgress,
 };
 use posthaste_core::circuit::REFUSED_EVENTS_MIN;
-use posthaste_core::model::{LastAttempt, Subscription, Timestamp};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, LastAttempt, Subscription, Timestamp, is_expired,
+};
 use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::admission::AdmittedRequest;

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::delivery_log::{LogRecord, join_records, parse_records};
-use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt, Subscription};
+use posthaste_core::model::{
+    AttemptOutcome, DeadLetterReason, Delivery, DeliveryLogMode, LastAttempt, SendFailure,
+    Subscription,
+};
 use posthaste_services::{DrainMeter, LinkHealth, TopicRegistry};
 use posthaste_testkit::{FaultPlan, Faulty, ManualClock, Recorded};
 use serde_json::{Value, json};

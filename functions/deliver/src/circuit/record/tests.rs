@@ -1,7 +1,7 @@
 //! What is counted here, and what is reported to the other workers.
 
-use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{CircuitDecision, HealthSettings, TargetPhase};
+use posthaste_core::model::SendFailure;
 use posthaste_ports::ErrorKind;
 use posthaste_services::LinkHealth;
 use posthaste_testkit::{CallFault, FaultPlan, Faulty, PortOperation, Recorded};
