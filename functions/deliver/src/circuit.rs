@@ -3,9 +3,9 @@
 //! `posthaste_core::circuit`, and all workers share one `LinkHealth`. The counts of one worker are
 //! here.
 //!
-//! A request enters by its [`CircuitPass`], which it owns from its route to its outcome. The breaker
-//! is asked when the request is prepared and again right before it is sent: a link may have failed
-//! while the request waited for it.
+//! A request enters by its [`CircuitPass`], which it owns from its route to its outcome. The
+//! breaker is asked when the request is prepared and again right before it is sent: a link may have
+//! failed while the request waited for it.
 
 mod breaker;
 mod counts;

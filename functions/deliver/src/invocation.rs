@@ -63,7 +63,7 @@ pub(crate) struct DeliveryJob {
     pub(crate) acknowledged_late: BTreeSet<String>,
     /// One item for each event; `None` for those that still need an attempt.
     pub(crate) verdicts: Mutex<Vec<Option<EntryVerdict>>>,
-    /// How much the delivery log keeps of it.
+    /// The part of it that the delivery log keeps.
     pub(crate) log: DeliveryLogMode,
     /// The records of the attempts at its events, by the index of the event.
     pub(crate) records: Mutex<BTreeMap<usize, RecordText>>,

@@ -26,7 +26,7 @@ const LOOK_TIME: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct DeliveryQueues<Q> {
     pub(crate) quick: Arc<Q>,
-    /// That of the slow lane, where there is one.
+    /// The queue of the slow lane, where there is one.
     pub(crate) slow: Option<Arc<Q>>,
 }
 

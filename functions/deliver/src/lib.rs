@@ -186,24 +186,17 @@ impl<P: Ports> Deliver<P> {
 
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
-        let DeliverPorts {
-            queue,
-            slow_queue,
-            records,
-            state,
-            registry,
-            links,
-            webhook,
-            clock,
-            entropy,
-            drain,
-        } = ports;
-        let queue = Arc::new(queue);
-        let state = Arc::new(state);
-        let queues = DeliveryQueues::new(&queue, slow_queue);
+        let clock = ports.clock;
+        let entropy = ports.entropy;
+        let drain = ports.drain;
+        let queue = Arc::new(ports.queue);
+        let state = Arc::new(ports.state);
+        let records = Arc::new(ports.records);
+        let queues = DeliveryQueues::new(&queue, ports.slow_queue);
         let lanes = LaneWatch::for_worker(&queues, &state, &clock, &settings);
-        let registry = Arc::new(registry);
-        let webhook = Arc::new(webhook);
+        let registry = Arc::new(ports.registry);
+        let links = Arc::new(ports.links);
+        let webhook = Arc::new(ports.webhook);
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
         let late_max = settings.late_answers_max;
@@ -278,7 +271,7 @@ impl<P: Ports> Deliver<P> {
                     },
                     notices: DroppedNotices::new(notice_ports, payloads),
                 },
-                records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
+                records: RecordsQueue::new(records, clock.clone(), settings.records),
                 waiting: WaitingObjects {
                     queues,
                     state,

@@ -49,7 +49,7 @@ pub struct DeliverSettings {
     pub origin: HeaderValue,
     /// The headers that say who sends, of topics that do not have their own.
     pub sender_headers: SenderHeaders,
-    /// How much the delivery log keeps of topics that do not say it.
+    /// The part that the delivery log keeps of topics that do not say it.
     pub delivery_log: DeliveryLogMode,
     /// The way of the delivery log's records.
     pub records: RecordsSettings,
@@ -109,7 +109,7 @@ pub struct RecordsSettings {
 }
 
 impl RecordsSettings {
-    /// Where the queues share transactions: embedded. A message is cheap, so the gathering is
+    /// For queues that share transactions: embedded. A message is cheap, so the gathering is
     /// short.
     pub const EMBEDDED: Self = Self {
         gathering: Duration::from_millis(25),
@@ -117,7 +117,8 @@ impl RecordsSettings {
         in_turns: true,
     };
 
-    /// Where each message is a request that is paid for, and an acknowledgement is none: on AWS.
+    /// For queues where each message is a request that is paid for, and an acknowledgement is none:
+    /// AWS.
     pub const AWS: Self = Self {
         gathering: Duration::from_secs(1),
         in_settling: false,

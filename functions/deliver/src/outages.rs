@@ -1,6 +1,7 @@
 //! Outages: since when the endpoint of events that are given up has not been well. Only such events
 //! cost a look, and only where their subscription recovers by itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::circuit::DeliveryTarget;
@@ -16,7 +17,7 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// Looks outages up.
 pub(crate) struct OutageLookup<P: Ports> {
-    pub(crate) links: LinkHealth<P::Store, P::Clock>,
+    pub(crate) links: Arc<LinkHealth<P::Store, P::Clock>>,
     pub(crate) clock: P::Clock,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct MessageReceiver<P: Ports> {
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
-    /// How much the delivery log keeps of topics that do not say it.
+    /// The part that the delivery log keeps of topics that do not say it.
     pub(crate) delivery_log: DeliveryLogMode,
 }
 

@@ -230,7 +230,7 @@ impl DeliveryJob {
     }
 }
 
-/// Where an answer leads, if it is a redirect, without the subscription's secrets.
+/// The place to which an answer redirects, if it does, without the subscription's secrets.
 pub(crate) fn masked_redirect(sent: &SentRequest, subscription: &Subscription) -> Option<String> {
     let response = sent.result.as_ref().ok()?;
     let location = redirect_location(response.status.as_u16(), &response.headers)?;

@@ -36,7 +36,7 @@ pub(crate) struct MessageSettler<P: Ports> {
     pub(crate) waiting: WaitingObjects<P>,
     pub(crate) disabler: SubscriptionDisabler<P>,
     pub(crate) circuit: Arc<CircuitBreaker<P>>,
-    pub(crate) links: LinkHealth<P::Store, P::Clock>,
+    pub(crate) links: Arc<LinkHealth<P::Store, P::Clock>>,
 }
 
 /// The settling of one invocation's messages. While it exists, messages may join a group.
@@ -160,7 +160,8 @@ impl<P: Ports> InvocationSettling<'_, P> {
 impl<P: Ports> MessageSettler<P> {
     /// Settles an invocation's messages while `send` makes its requests: first those that need no
     /// attempt, then each with its last attempt. Those with records may join a group until `send`
-    /// ends. At the end it reports the results of all requests, and stores the deliveries that wait.
+    /// ends. At the end it reports the results of all requests, and stores the deliveries that
+    /// wait.
     pub(crate) async fn settle_while<'a, F: Future<Output = ()>>(
         &'a self,
         invocation: &Invocation,

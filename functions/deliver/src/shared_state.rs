@@ -1,6 +1,6 @@
-//! What the limits on a subscription's requests share: their states, each an object that workers
-//! change by conditional put, the requests that wait for one, and the line of those that are turned
-//! away.
+//! The common part of the limits on a subscription's requests: their states, each an object that
+//! workers change by conditional put, the requests that wait for one, and the line of those that
+//! are turned away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -183,12 +183,12 @@ impl World {
     }
 
     /// Knowledge about links of its own, over the state bucket of this world.
-    pub(crate) fn links(&self) -> LinkHealth<Store, ManualClock> {
-        LinkHealth::new(
+    pub(crate) fn links(&self) -> Arc<LinkHealth<Store, ManualClock>> {
+        Arc::new(LinkHealth::new(
             self.store("links"),
             self.clock.clone(),
             HealthSettings::default(),
-        )
+        ))
     }
 
     /// A circuit breaker of its own, over the state bucket of this world.
@@ -199,7 +199,7 @@ impl World {
     /// The same, over this knowledge about links.
     pub(crate) fn circuit_over(
         &self,
-        links: LinkHealth<Store, ManualClock>,
+        links: Arc<LinkHealth<Store, ManualClock>>,
     ) -> CircuitBreaker<TestPorts> {
         CircuitBreaker::new(
             links,

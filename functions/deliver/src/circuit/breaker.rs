@@ -19,7 +19,7 @@ pub(super) const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// The circuit breaker of one worker.
 pub(crate) struct CircuitBreaker<P: Ports> {
-    pub(super) links: LinkHealth<P::Store, P::Clock>,
+    pub(super) links: Arc<LinkHealth<P::Store, P::Clock>>,
     pub(super) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
     pub(super) webhook: Arc<P::Webhook>,
     pub(super) clock: P::Clock,
@@ -30,7 +30,7 @@ pub(crate) struct CircuitBreaker<P: Ports> {
 impl<P: Ports> CircuitBreaker<P> {
     /// The breaker of a worker that has made no request yet.
     pub(crate) fn new(
-        links: LinkHealth<P::Store, P::Clock>,
+        links: Arc<LinkHealth<P::Store, P::Clock>>,
         wake: Arc<WakeSignaller<P::Store, P::Clock>>,
         webhook: Arc<P::Webhook>,
         clock: P::Clock,

@@ -1,5 +1,5 @@
-//! The pass of one request through the circuit: its route to its endpoint, to the fallback while the
-//! first is down, or nowhere for now; then its right to begin.
+//! The pass of one request through the circuit: its route to its endpoint, to the fallback while
+//! the first is down, or nowhere for now; then its right to begin.
 
 use std::time::Duration;
 
@@ -167,8 +167,8 @@ impl<'a, P: Ports> CircuitPass<'a, P> {
     }
 
     /// Whether the target may get the request. The target is suspected if the events were tried,
-    /// delayed or held before. A worker that knows nothing yet then reads the state first, and sends
-    /// them only as the probe that they may be.
+    /// delayed or held before. A worker that knows nothing yet then reads the state first, and
+    /// sends them only as the probe that they may be.
     async fn decide(&self) -> CircuitDecision {
         let is_suspected = self.plan.has_waited || self.circuit.counts.is_failing(&self.target);
         self.circuit.decide(&self.target, is_suspected).await

@@ -1,5 +1,5 @@
-//! Records outcomes of requests: counts them here, and reports them to all workers when that makes a
-//! difference.
+//! Records outcomes of requests: counts them here, and reports them to all workers when that makes
+//! a difference.
 
 use posthaste_core::circuit::{
     DeliveryTarget, HealthSignal, HealthSignals, Observation, REFUSED_EVENTS_MIN, RefusalSubject,
@@ -23,7 +23,7 @@ pub(crate) struct CompletedRequest<'a> {
     pub(crate) is_problem: bool,
     /// The answer disables the subscription.
     pub(crate) is_disabling: bool,
-    /// Its events are sent again in parts, whose answers say more.
+    /// The events are sent again in parts, whose answers say more.
     pub(crate) is_split: bool,
     /// The keys of its first events.
     pub(crate) events: [Option<&'a str>; REFUSED_EVENTS_MIN],

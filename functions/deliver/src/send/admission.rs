@@ -1,5 +1,5 @@
-//! Admission: a request waits for its way, its slot, its rate and its place on the link. Each part of
-//! it looks at them again right before it begins, because they may be over by then.
+//! Admission: a request waits for its way, its slot, its rate and its place on the link. Each part
+//! of it looks at them again right before it begins, because they may be over by then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,8 +144,8 @@ impl<P: Ports> AdmittedRequest<'_, P> {
         slots.renew_lease(self.subscription(), &self.slot, Some(self.last_start))
     }
 
-    /// Checks that the subscription still is what the request was planned by, and that there still is
-    /// time for it, as asking has taken some.
+    /// Checks that the subscription still is what the request was planned by, and that there still
+    /// is time for it, as asking has taken some.
     async fn check_may_begin(&self) -> Result<(), EntryVerdict> {
         let current = &self.admission.current;
         current.check_may_begin(self.subscription()).await?;

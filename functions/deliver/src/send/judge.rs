@@ -36,7 +36,7 @@ pub(super) struct RequestOutcome {
     pub(super) acknowledged: BatchAcknowledgement,
     /// The answer as the delivery log keeps it.
     pub(super) answer: Option<LoggedAnswer>,
-    /// Where it leads, if it is a redirect.
+    /// The place to which it leads, if it is a redirect.
     pub(super) redirect: Option<String>,
 }
 

@@ -87,7 +87,7 @@ fn sender_noting(world: &World, drain: DrainMeter) -> RequestSender<TestPorts> {
 fn sender_over(
     world: &World,
     drain: DrainMeter,
-    links: LinkHealth<Store, ManualClock>,
+    links: Arc<LinkHealth<Store, ManualClock>>,
 ) -> RequestSender<TestPorts> {
     let state = &world.state;
     let clock = world.clock.clone();

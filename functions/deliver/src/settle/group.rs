@@ -23,8 +23,8 @@ const GROUP_BYTES_PREFERRED: usize = RECORDS_MESSAGE_BYTES_MAX - 100_000;
 pub(crate) struct RecordedMessage {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
-    /// Its end. `None` if preparing that panicked: it is handed back, and its attempts were made
-    /// all the same.
+    /// The end of it. `None` if preparing that panicked: it is handed back, and its attempts were
+    /// made all the same.
     pub(crate) ending: Option<MessageEnding>,
     pub(crate) records: Vec<RecordText>,
 }

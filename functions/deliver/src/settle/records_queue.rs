@@ -48,13 +48,13 @@ struct WaitingRecords {
     bytes: usize,
 }
 
-/// Those of a group.
+/// Records of a group.
 struct WaitingGroup {
     records: Vec<RecordText>,
     sent: oneshot::Sender<RecordsSent>,
 }
 
-/// What became of records. An error means that some may be missing, and is that of all that were
+/// The fate of records. An error means that some may be missing, and is that of all that were
 /// sent together.
 type RecordsSent = Result<(), Arc<PortError>>;
 

@@ -187,7 +187,7 @@ async fn failed_attempt_is_noted_as_a_try() {
     let world = World::new();
     let settings = HealthSettings::default();
     let links = LinkHealth::new(world.store("links"), world.clock.clone(), settings);
-    let links = links.counting_arrivals();
+    let links = Arc::new(links.counting_arrivals());
     let settler = MessageSettler {
         links: links.clone(),
         ..settler(&world)

@@ -85,7 +85,7 @@ pub(super) struct PendingLease {
     pub(super) write: u64,
 }
 
-/// What this worker is granted.
+/// The slots that this worker is granted.
 #[derive(Debug)]
 pub(super) enum ClaimedSlots {
     /// A lease, once this state is written.
@@ -184,7 +184,7 @@ impl SubscriptionSlots {
         leased >= wanted.limit.requests() && state.can_serve(wanted, now)
     }
 
-    /// What is known of the stored state, if it is young enough. It is not known any more until it
+    /// The stored state as it is known, if it is young enough. It is not known any more until it
     /// is [kept](Self::keep): an answer may be lost, or the request dropped.
     pub(super) fn take_known(&self, now: Timestamp) -> Option<KnownSlotState> {
         let known = self.state.lock().known.take()?;

@@ -1,4 +1,6 @@
-//! What is counted here, and what is reported to the other workers.
+//! Counts of this worker, and reports to the other workers.
+
+use std::sync::Arc;
 
 use posthaste_core::circuit::{CircuitDecision, HealthSettings, TargetPhase};
 use posthaste_core::model::SendFailure;
@@ -213,7 +215,11 @@ async fn refusals_that_disable_or_are_off_are_not_reported() {
     };
     let store = Recorded::new(world.memory.clone(), "links", &world.calls);
     let never = Faulty::new(store, "links", &FaultPlan::none());
-    let circuit = world.circuit_over(LinkHealth::new(never, world.clock.clone(), settings));
+    let circuit = world.circuit_over(Arc::new(LinkHealth::new(
+        never,
+        world.clock.clone(),
+        settings,
+    )));
     refuse(&circuit, &invocation, 401, 20).await;
     assert_eq!(circuit.links.condition(&own()), None);
 }
@@ -295,7 +301,7 @@ async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
     );
     let settings = world.circuit().links.settings().clone();
     let links = LinkHealth::new(broken, world.clock.clone(), settings);
-    let circuit = world.circuit_over(links);
+    let circuit = world.circuit_over(Arc::new(links));
     record(
         &circuit,
         &world.invocation(Vec::new()),
