@@ -135,6 +135,13 @@ fn height_at(heights: &[Option<String>], at: Option<usize>) -> Option<&str> {
     heights.get(at?)?.as_deref()
 }
 
+/// The heights before and after a point.
+fn neighbour_positions(heights: &[Option<String>], at: usize) -> (Option<&str>, Option<&str>) {
+    let before = height_at(heights, at.checked_sub(1));
+    let after = height_at(heights, at.checked_add(1));
+    (before, after)
+}
+
 fn append_text(path: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a text cannot fail.
     let _ = path.write_fmt(text);
