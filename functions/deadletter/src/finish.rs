@@ -62,8 +62,8 @@ impl<P: Ports> LetterFinisher<P> {
             LetterFate::Dropped => None,
         };
         let end = deadline.saturating_sub(LEAVING_TIME);
-        let send = async { Ok(Box::pin(self.notices.send_notices(&letters, object)).await) };
-        let sent = in_time(&self.clock, end, send).await;
+        let sending = async { Ok(Box::pin(self.notices.send_notices(&letters, object)).await) };
+        let sent = in_time(&self.clock, end, sending).await;
         let error: Box<dyn Error + Send + Sync> = match sent {
             Ok(Ok(())) => {
                 let mut failed = Vec::new();

@@ -221,11 +221,7 @@ impl<P: Ports> DeadLetters<P> {
         let bucket = Arc::new(bucket);
         let registry = Arc::new(registry);
         let unwritten = Arc::new(UnwrittenLetters::default());
-        let settler = Arc::new(MessageSettler {
-            queue,
-            source,
-            clock: clock.clone(),
-        });
+        let settler = Arc::new(MessageSettler::new(queue, source, clock.clone()));
         let recorder = Arc::new(ChangeRecorder {
             registry: registry.clone(),
             records,
@@ -254,10 +250,7 @@ impl<P: Ports> DeadLetters<P> {
             entropy: entropy.clone(),
         });
         let follow_up = LetterFollowUp {
-            outages: OutageMarker {
-                state: state.clone(),
-                clock: clock.clone(),
-            },
+            outages: OutageMarker::new(state.clone(), clock.clone()),
             recorder: recorder.clone(),
             resolver: resolver.clone(),
             missed: missed.clone(),
@@ -285,11 +278,7 @@ impl<P: Ports> DeadLetters<P> {
                 resolver: resolver.clone(),
                 settler: settler.clone(),
             },
-            payloads: PayloadLoader {
-                state: state.clone(),
-                clock: clock.clone(),
-                source,
-            },
+            payloads: PayloadLoader::new(state.clone(), clock.clone(), source),
             missed,
             writer: LetterWriter {
                 bucket: bucket.clone(),
@@ -308,12 +297,7 @@ impl<P: Ports> DeadLetters<P> {
             },
             resolver,
             settler,
-            refusals: RefusalReporter {
-                state,
-                clock: clock.clone(),
-                instance,
-                unwritten: unwritten.clone(),
-            },
+            refusals: RefusalReporter::new(state, clock.clone(), instance, unwritten.clone()),
             unwritten,
             clock,
         }

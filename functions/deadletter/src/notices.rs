@@ -70,8 +70,8 @@ impl<P: Ports> LetterNotices<P> {
         for read in letters {
             let letter = &read.letter.dead;
             let events = letter.delivery.events.iter().zip(&read.payloads);
-            let noticed = events.filter(|(entry, _)| has_notice(letter, entry));
-            notices.extend(noticed.map(|(entry, text)| {
+            let worth_telling = events.filter(|(entry, _)| has_notice(letter, entry));
+            notices.extend(worth_telling.map(|(entry, text)| {
                 Notice::Failed(DeliveryFailedNotice {
                     letter,
                     entry,

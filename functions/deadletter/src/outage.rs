@@ -41,6 +41,10 @@ pub(crate) struct OutageMarker<P: Ports> {
 }
 
 impl<P: Ports> OutageMarker<P> {
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
+        Self { state, clock }
+    }
+
     /// Counts letters of one subscription, which are written, in the mark of their outage. Answers
     /// whether that is done; the letters say then that they are of none.
     pub(crate) async fn mark_outage(

@@ -77,6 +77,14 @@ impl LetterPayloads {
 }
 
 impl<P: Ports> PayloadLoader<P> {
+    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, source: QueueName) -> Self {
+        Self {
+            state,
+            clock,
+            source,
+        }
+    }
+
     /// Loads the payloads of one object. Reads begin in order, so that when the time is over the
     /// first letters are whole and can be written: however slow the bucket is, some letters are
     /// finished every time.

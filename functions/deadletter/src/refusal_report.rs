@@ -21,6 +21,20 @@ pub(crate) struct RefusalReporter<P: Ports> {
 }
 
 impl<P: Ports> RefusalReporter<P> {
+    pub(crate) fn new(
+        state: Arc<P::Store>,
+        clock: P::Clock,
+        instance: String,
+        unwritten: Arc<UnwrittenLetters>,
+    ) -> Self {
+        Self {
+            state,
+            clock,
+            instance,
+            unwritten,
+        }
+    }
+
     /// Tells the monitor of refused letters. What cannot be told now is told with the next ones.
     pub(crate) async fn tell_of_refused(&self, deadline: Duration) {
         let Some(letters) = self.unwritten.untold_letters(self.clock.now()) else {

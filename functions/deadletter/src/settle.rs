@@ -33,6 +33,14 @@ pub(crate) struct MessageSettler<P: Ports> {
 }
 
 impl<P: Ports> MessageSettler<P> {
+    pub(crate) fn new(queue: P::Queue, source: QueueName, clock: P::Clock) -> Self {
+        Self {
+            queue,
+            source,
+            clock,
+        }
+    }
+
     /// Acknowledges a message whose content is durable. A failure leaves a copy to be written
     /// again: at least once.
     pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {

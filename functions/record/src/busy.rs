@@ -21,7 +21,7 @@ pub(crate) struct BusyHours<P: Ports> {
     pub(crate) written: Arc<WrittenFiles>,
     pub(crate) clock: P::Clock,
     /// Whether batches merge busy hours, because the schedule of the merge comes seldom.
-    pub(crate) merges_busy_hours: bool,
+    pub(crate) is_on: bool,
 }
 
 impl<P: Ports> BusyHours<P> {
@@ -29,7 +29,7 @@ impl<P: Ports> BusyHours<P> {
     /// another run merges, it waits and writes nothing, so that no hour gets more than its
     /// files. What there is no time for is left to the next batch.
     pub(crate) async fn merge_busy_hours(&self, deadline: Duration) {
-        if !self.merges_busy_hours {
+        if !self.is_on {
             return;
         }
         for hour in self.written.busy_hours() {

@@ -218,7 +218,7 @@ impl<P: Ports> LogRecorder<P> {
                 merger: merger.clone(),
                 written,
                 clock: clock.clone(),
-                merges_busy_hours: settings.merges_busy_hours,
+                is_on: settings.merges_busy_hours,
             },
             merger,
             waiting,

@@ -39,7 +39,7 @@ const SHARING_BYTES_MAX: usize = 64 * 1024;
 /// Least time from the start of one commit to the start of the next while several callers come at
 /// once: a commit costs more than its jobs do, and callers that wait a little longer share one. It
 /// is real time as well. A lone caller, whose next job comes after the result of the last, waits
-/// for nothing. PostgreSQL has the same rule:
+/// for nothing. `PostgreSQL` has the same rule:
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY>
 const SPACING: Duration = Duration::from_micros(700);
 
