@@ -265,10 +265,7 @@ impl<P: Ports> Deliver<P> {
                     drain,
                     current,
                     activity: ActivityNotes::default(),
-                    outages: OutageLookup {
-                        links: links.clone(),
-                        clock: clock.clone(),
-                    },
+                    outages: OutageLookup::new(links.clone(), clock.clone()),
                     notices: DroppedNotices::new(notice_ports, payloads),
                 },
                 records: RecordsQueue::new(records, clock.clone(), settings.records),

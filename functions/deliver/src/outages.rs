@@ -17,11 +17,16 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// Looks outages up.
 pub(crate) struct OutageLookup<P: Ports> {
-    pub(crate) links: Arc<LinkHealth<P::Store, P::Clock>>,
-    pub(crate) clock: P::Clock,
+    links: Arc<LinkHealth<P::Store, P::Clock>>,
+    clock: P::Clock,
 }
 
 impl<P: Ports> OutageLookup<P> {
+    /// Looks outages up in this knowledge about links.
+    pub(crate) fn new(links: Arc<LinkHealth<P::Store, P::Clock>>, clock: P::Clock) -> Self {
+        Self { links, clock }
+    }
+
     /// Notes in dead letters of a subscription, made of this delivery, since when its endpoint has not
     /// been well.
     pub(crate) async fn note_in_letters(
@@ -132,10 +137,7 @@ mod tests {
 
     /// A look-up by a worker that knows nothing yet.
     fn lookup(world: &World) -> OutageLookup<TestPorts> {
-        OutageLookup {
-            links: world.links(),
-            clock: world.clock.clone(),
-        }
+        OutageLookup::new(world.links(), world.clock.clone())
     }
 
     async fn noted(

@@ -46,10 +46,7 @@ fn settler(world: &World) -> MessageSettler<TestPorts> {
             drain,
             current: world.current(),
             activity,
-            outages: OutageLookup {
-                links: world.links(),
-                clock: world.clock.clone(),
-            },
+            outages: OutageLookup::new(world.links(), world.clock.clone()),
             notices,
         },
         records,
