@@ -1,7 +1,7 @@
-//! Handshakes, which ask endpoints whether they want events. A write leaves a pending handshake in the
-//! record. Here all handshakes of the request run at once, and the record receives what the endpoints
-//! answered, before the request itself is answered. The write is durable before and stays, even if a
-//! step fails.
+//! Handshakes, which ask endpoints whether they want events. A write leaves a pending handshake in
+//! the record. Here all handshakes of the request run at once, and the record receives what the
+//! endpoints answered, before the request itself is answered. The write is durable before and stays,
+//! even if a step fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,11 @@ use crate::topic_records::TopicRecords;
 use crate::topic_writer::TopicWriter;
 use crate::validating_marks::ValidatingMarks;
 
-/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`](posthaste_core::model::HANDSHAKE_TIMEOUT_MAX) each, one round
-/// of them ends and another begins; the rest of the request's time is for the stores. A handshake
-/// that did not run by then is still pending: the next write, or the next look at what was left,
-/// runs it with the same code.
+/// Longest time for all handshakes of one request. Within
+/// [`HANDSHAKE_TIMEOUT_MAX`](posthaste_core::model::HANDSHAKE_TIMEOUT_MAX) each, one round of them
+/// ends and another begins; the rest of the request's time is for the stores. A handshake that did
+/// not run by then is still pending: the next write, or the next look at what was left, runs it with
+/// the same code.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.

@@ -1,6 +1,6 @@
 //! Changes to the health of links and subscriptions after a write or an operator's action: holds
-//! end, and health that is out of date is forgotten, that of links which nobody uses too. Each shard is
-//! changed once, however many subscriptions change.
+//! end, and health that is out of date is forgotten, also that of links which nobody uses. Each
+//! shard is changed once, however many subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -17,8 +17,8 @@ use posthaste_delivery_log::DeliveryLog;
 
 use crate::begun_requests::BegunRequests;
 
-/// The manage function over its ports. Handlers take collaborators of it (axum's `FromRef`), each of
-/// which sees one to three of the ports.
+/// The manage function over its ports. Handlers take collaborators of it (axum's `FromRef`), which see
+/// one to three of the ports each.
 #[derive(Debug)]
 pub struct Manage<P: Ports> {
     /// The state bucket.

@@ -34,7 +34,8 @@ pub(crate) const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
 /// The parts of what is known of links.
 type LinkShards = Vec<(usize, Arc<LinkShard>)>;
 
-/// The outlook of subscriptions: what waits for them, their health, and when their events are tried next.
+/// The outlook of subscriptions: what waits for them, their health, and when their events are tried
+/// next.
 pub(crate) struct SubscriptionOutlook<P: Ports> {
     links: SharedPort<P, LinkHealth<P::Store, P::Clock>>,
     clock: P::Clock,

@@ -1,5 +1,5 @@
-//! The records of replays in the state store. The begin of a replay is its marker, which says all of
-//! it and is written first. Whatever comes after is finished by wake if the process ends here.
+//! The records of replays in the state store. The begin of a replay is its marker, which says all
+//! of it and is written first. Whatever comes after is finished by wake if the process ends here.
 
 use std::error::Error;
 use std::sync::Arc;

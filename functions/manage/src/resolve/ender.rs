@@ -1,4 +1,4 @@
-//! The end of dead letters: each object's letters are resolved or deleted, one object after the other.
+//! The end of dead letters: the letters of one object after the other are resolved or deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
