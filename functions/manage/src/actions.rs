@@ -2,29 +2,20 @@
 //! secret.
 
 use axum::extract::State;
-use posthaste_core::api::handshake::status_after_action;
-use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{
-    AuditAction, ForcedView, LinkView, NewHandshake, RotateSecret, RotatedSecret, SecretText,
-    StatusState, SubscriptionAction, SubscriptionSettings,
-};
-use posthaste_core::model::{SubscriptionName, Timestamp};
-use posthaste_ports::{Clock, Ports};
+use posthaste_core::api::{ForcedView, RotateSecret, RotatedSecret, SubscriptionSettings};
+use posthaste_core::attempt::SubscriptionAction;
+use posthaste_ports::Ports;
 use serde::Deserialize;
 
-use crate::answer::{ApiResult, JsonResponse};
+use crate::answer::ApiResult;
 use crate::audit::RequestCaller;
-use crate::conditions::{WriteConditions, subscription_etag};
+use crate::conditions::WriteConditions;
 use crate::document::{
     BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates,
 };
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
-use crate::health_changes::HealthChanges;
-use crate::manage::ManageState;
-
-/// The outlook on events that wait.
-const WHAT_NOW: &str = "what is held or parked for it begins to go out within a minute, the oldest first and \
-    little by little at first; retries that are already in the queue go out within 15 minutes";
+use crate::subscription_actions::SubscriptionActions;
+use crate::subscription_editor::SubscriptionEditor;
 
 /// The last part of an action's path.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -48,48 +39,12 @@ pub(crate) struct ActionPath {
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
-    State(manage): ManageState<P>,
+    State(actions): State<SubscriptionActions<P>>,
     RequestCaller(caller): RequestCaller,
     Path(ActionPath { action }): Path<ActionPath>,
     Path(path): Path<SubscriptionPath>,
 ) -> ApiResult<SubscriptionSettings> {
-    let editor = manage.editor();
-    let until = manage.work_ends();
-    let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
-        editor.apply_action(action, name, settings)
-    };
-    let entry = manage.new_audit_entry(caller, action.into());
-    let (record, name, handshake) = manage
-        .change_subscription(entry, &path, &WriteConditions::default(), act)
-        .await?;
-    let written_at = manage.clock.monotonic();
-    let word = action.as_str();
-    tracing::info!(topic = %record.name, subscription = %name, action = word, "subscription acted on");
-    match action {
-        // The operator wants deliveries now: a hold would delay them.
-        SubscriptionAction::Resume | SubscriptionAction::Enable => {
-            let health = HealthChanges::to_force(&record, [&name]).unwrap_or_default();
-            manage.apply_after_write(&record.name, &health, until).await;
-        }
-        SubscriptionAction::Disable
-        | SubscriptionAction::Validate
-        | SubscriptionAction::Pause
-        | SubscriptionAction::Force => {}
-    }
-    let ends = manage.handshake_ends(until);
-    let record = manage
-        .shake_hands(record, handshake.into_iter().collect(), ends, written_at)
-        .await?;
-    let settings = record
-        .settings
-        .subscriptions
-        .get(&name)
-        .ok_or_else(|| path.unknown_problem())?;
-    let shown = settings.to_view(&name, manage.clock.now());
-    Ok(JsonResponse::with_etag(
-        shown,
-        subscription_etag(&record, settings),
-    ))
+    actions.act(caller, &path, action).await
 }
 
 /// Force a subscription
@@ -104,37 +59,11 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn force<P: Ports>(
-    State(manage): ManageState<P>,
+    State(actions): State<SubscriptionActions<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
 ) -> ApiResult<ForcedView> {
-    let record = manage.existing_record(&path.topic).await?;
-    let (name, settings) = path.find_in(&record)?;
-    require_active(settings, manage.clock.now())?;
-    let changes = HealthChanges::to_force(&record, [name])?;
-    let entry = manage.new_audit_entry(caller, AuditAction::Force);
-    let entry = entry.of_subscription(&path.topic, &path.name);
-    let force = async {
-        // First, so that wake ends the holds if this process cannot.
-        let id = manage.request_force(&record, name).await?;
-        Ok((id, manage.apply_health_changes(&changes).await?))
-    };
-    let (id, forced) = manage
-        .run_audited(entry, force, |entry, (_, forced)| {
-            entry.with_detail(&format!("{} holds ended", forced.len()))
-        })
-        .await?;
-    tracing::info!(
-        topic = %record.name, subscription = %name, action = SubscriptionAction::Force.as_str(),
-        holds_ended = forced.len(), "subscription acted on"
-    );
-    Ok(JsonResponse::new(ForcedView {
-        id,
-        topic: record.name.clone(),
-        subscription: name.clone(),
-        detail: forced_detail(&forced),
-        forced,
-    }))
+    actions.force(caller, &path).await
 }
 
 /// Rotate a subscription's signing secret
@@ -152,62 +81,13 @@ pub(crate) async fn force<P: Ports>(
             headers(("ETag" = String, description = "The subscription's version, for If-Match"))),
         BadRequests, UnknownSubscription, BadWrites, FullOfSecrets, Problems))]
 pub(crate) async fn rotate_secret<P: Ports>(
-    State(manage): ManageState<P>,
+    State(editor): State<SubscriptionEditor<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     conditions: WriteConditions,
     OptionalJsonBody(written): OptionalJsonBody<RotateSecret>,
 ) -> ApiResult<RotatedSecret> {
-    let editor = manage.editor();
-    let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
-        editor.rotate_secret(&mut settings.signing, &written)
-    };
-    let entry = manage.new_audit_entry(caller, AuditAction::RotateSecret);
-    let (record, name, rotated) = manage
-        .change_subscription(entry, &path, &conditions, rotate)
-        .await?;
-    tracing::info!(
-        topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"
-    );
-    Ok(JsonResponse::with_etag(
-        rotated,
-        subscription_etag(&record, &record.settings.subscriptions[&name]),
-    ))
-}
-
-fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), ApiProblem> {
-    // Force begins no handshake, so its code is never used.
-    let code = &SecretText::new("");
-    status_after_action(
-        SubscriptionAction::Force,
-        settings,
-        NewHandshake { now, code },
-    )
-    .map(drop)
-    .map_err(|wrong| {
-        let state = settings
-            .status
-            .as_ref()
-            .map(|status| status.effective_at(now).state);
-        ApiProblem::new(ProblemKind::WrongState)
-            .detail(format!("{wrong}{}", advice_for_state(state)))
-    })
-}
-
-/// The advice for a subscription in this state.
-fn advice_for_state(state: Option<StatusState>) -> &'static str {
-    match state {
-        Some(StatusState::Paused) => "; resume it, which forces as well",
-        Some(StatusState::Disabled | StatusState::Failed) => "; enable it, which forces as well",
-        Some(StatusState::Pending) => "; its endpoint has yet to consent",
-        Some(StatusState::Active) | None => "",
-    }
-}
-
-fn forced_detail(forced: &[LinkView]) -> String {
-    match forced {
-        [] => format!("no hold was in its way; {WHAT_NOW}"),
-        [_] => format!("the hold has ended; {WHAT_NOW}"),
-        more => format!("{} holds have ended; {WHAT_NOW}", more.len()),
-    }
+    editor
+        .rotate_secret(caller, &path, &conditions, &written)
+        .await
 }

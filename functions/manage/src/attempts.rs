@@ -8,9 +8,10 @@ use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiResult, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, Problems, UnknownSubscription};
-use crate::events::{is_empty, read_query};
+use crate::event_log::{EventLog, is_empty, read_query};
 use crate::extract::{Path, Query, SubscriptionPath};
-use crate::manage::ManageState;
+use crate::request_clock::RequestClock;
+use crate::topic_records::TopicRecords;
 
 /// List a subscription's attempts
 ///
@@ -22,22 +23,24 @@ use crate::manage::ManageState;
     responses((status = 200, description = "One page of attempts", body = RecordPage),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_attempts<P: Ports>(
-    State(manage): ManageState<P>,
+    State(records): State<TopicRecords<P>>,
+    State(events): State<EventLog<P>>,
+    State(clock): State<RequestClock<P>>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<RecordQuery>,
 ) -> ApiResult<RecordPage> {
     if query.subscription.is_some() {
         return Err(named_twice().into());
     }
-    let record = manage.load_record(&path.topic).await?;
-    let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
+    let record = records.load_record(&path.topic).await?;
+    let (filter, items) = read_query(&query, &path.topic, clock.now())?;
     let filter = RecordFilter {
         subscription: Some(path.name.folded()),
         kind: Some(RecordKind::Attempt),
         ..filter
     };
     let is_first = filter.after.is_none();
-    let page = manage.log_page(record.as_ref(), filter, items).await?;
+    let page = events.log_page(record.as_ref(), filter, items).await?;
     if is_first && is_empty(&page) {
         path.find_in(&record.ok_or_else(|| unknown_topic(&path.topic))?)?;
     }

@@ -4,8 +4,9 @@
 pub(crate) mod list;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
 use axum::http::request::Parts;
@@ -17,6 +18,7 @@ use posthaste_services::audit::{begin_change, end_change, note_refused_keys, own
 
 use crate::answer::ApiError;
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// The beginning of the `User-Agent` of the command line.
 const CLI_AGENT: &str = "posthaste/";
@@ -58,16 +60,33 @@ pub(crate) fn door_from_headers(headers: &HeaderMap) -> AuditDoor {
     }
 }
 
-impl<P: Ports> Manage<P> {
+/// The entries of this function in the audit trail.
+pub(crate) struct AuditTrail<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+    entropy: SharedPort<P, P::Entropy>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for AuditTrail<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+            entropy: SharedPort::new(manage, |it| &it.entropy),
+        }
+    }
+}
+
+impl<P: Ports> AuditTrail<P> {
     /// The entry of a change that is asked for now.
-    pub(crate) fn new_audit_entry(&self, caller: AuditCaller, action: AuditAction) -> AuditEntry {
+    pub(crate) fn new_entry(&self, caller: AuditCaller, action: AuditAction) -> AuditEntry {
         let id = self.entropy.uuid().simple().to_string();
         AuditEntry::new(id, self.clock.now(), caller, action)
     }
 
     /// The entry of a change that this function makes by itself.
     pub(crate) fn own_entry(&self, action: AuditAction) -> AuditEntry {
-        own_entry(&self.clock, &self.entropy, action)
+        own_entry(&self.clock, &*self.entropy, action)
     }
 
     /// Makes a change between the two writes of its entry. `note` adds to the entry what is only
@@ -78,7 +97,7 @@ impl<P: Ports> Manage<P> {
         change: impl Future<Output = Result<T, ApiError>>,
         note: impl FnOnce(AuditEntry, &T) -> AuditEntry,
     ) -> Result<T, ApiError> {
-        begin_change(&self.state, &entry).await?;
+        begin_change(&*self.state, &entry).await?;
         let changed = change.await;
         let entry = match &changed {
             Ok(answer) => note(entry, answer),
@@ -104,15 +123,16 @@ impl<P: Ports> Manage<P> {
                 (entry.with_detail(detail), outcome)
             }
         };
-        end_change(&self.state, entry, outcome).await;
+        end_change(&*self.state, entry, outcome).await;
     }
 
     /// Adds refused keys to the audit trail.
-    pub(crate) async fn audit_refused_keys(
+    pub(crate) async fn note_refused_keys(
         &self,
-        (door, peer): (AuditDoor, Option<PeerAddress>),
+        door: AuditDoor,
+        peer: Option<PeerAddress>,
         keys: u64,
     ) {
-        note_refused_keys(&self.state, self.clock.now(), door, peer, keys).await;
+        note_refused_keys(&*self.state, self.clock.now(), door, peer, keys).await;
     }
 }

@@ -1,7 +1,9 @@
 //! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it
 //! consents, even a person's browser. The code in the URL is the key.
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, Method, Uri};
 use posthaste_core::api::handshake::called_back;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
@@ -15,10 +17,12 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::answer::ApiError;
-use crate::audit::RequestCaller;
+use crate::audit::{AuditTrail, RequestCaller};
 use crate::document::{BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged};
 use crate::extract::Path;
-use crate::manage::{Manage, ManageState};
+use crate::key_refuser::KeyRefuser;
+use crate::manage::Manage;
+use crate::topic_writer::TopicWriter;
 
 /// The header of the rate, and the query parameter for clients that cannot set a header.
 const ALLOWED_RATE: &str = "WebHook-Allowed-Rate";
@@ -53,7 +57,7 @@ pub(crate) struct CallbackPath {
             content_type = "text/plain"),
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
-    State(manage): ManageState<P>,
+    State(taker): State<ConsentTaker<P>>,
     who: RequestCaller,
     Path(path): Path<CallbackPath>,
     method: Method,
@@ -65,9 +69,7 @@ pub(crate) async fn consent<P: Ports>(
         return Err(ApiProblem::new(ProblemKind::MethodNotAllowed).into());
     }
     let rate = parse_allowed_rate(&uri, &headers)?;
-    manage
-        .accept_consent(who.into_endpoint(), &path, rate)
-        .await
+    taker.accept_consent(who.into_endpoint(), &path, rate).await
 }
 
 /// Consent to events
@@ -82,19 +84,36 @@ pub(crate) async fn consent<P: Ports>(
             content_type = "text/plain"),
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
-    State(manage): ManageState<P>,
+    State(taker): State<ConsentTaker<P>>,
     who: RequestCaller,
     Path(path): Path<CallbackPath>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<&'static str, ApiError> {
     let rate = parse_allowed_rate(&uri, &headers)?;
-    manage
-        .accept_consent(who.into_endpoint(), &path, rate)
-        .await
+    taker.accept_consent(who.into_endpoint(), &path, rate).await
 }
 
-impl<P: Ports> Manage<P> {
+/// The consents of endpoints that call back.
+pub(crate) struct ConsentTaker<P: Ports> {
+    clock: P::Clock,
+    writer: TopicWriter<P>,
+    audit: AuditTrail<P>,
+    refuser: KeyRefuser<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for ConsentTaker<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            clock: manage.clock.clone(),
+            writer: TopicWriter::from_ref(manage),
+            audit: AuditTrail::from_ref(manage),
+            refuser: KeyRefuser::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> ConsentTaker<P> {
     /// Takes a consent. A code that opens nothing is answered like any wrong key.
     async fn accept_consent(
         &self,
@@ -105,7 +124,7 @@ impl<P: Ports> Manage<P> {
         let peer = caller.address.map(PeerAddress);
         match self.call_back(caller, path, rate).await {
             Err(error) if error.0.kind == ProblemKind::NotFound => {
-                Err(self.refuse_key(error.0, (AuditDoor::Api, peer)).await)
+                Err(self.refuser.refuse_key(error.0, AuditDoor::Api, peer).await)
             }
             answer => answer,
         }
@@ -129,9 +148,12 @@ impl<P: Ports> Manage<P> {
                 Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
             Ok((record, name))
         };
-        let entry = self.new_audit_entry(caller, AuditAction::Consent);
+        let entry = self.audit.new_entry(caller, AuditAction::Consent);
         let entry = entry.of_subscription(&path.topic, &path.subscription);
-        let (record, name) = self.change_record(entry, &path.topic, &[], edit).await?;
+        let (record, name) = self
+            .writer
+            .change_record(entry, &path.topic, &[], edit)
+            .await?;
         tracing::info!(
             topic = %record.name, subscription = %name, requests_per_minute_max = rate.0,
             "the endpoint called back and consented"

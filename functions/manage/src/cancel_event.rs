@@ -1,20 +1,23 @@
 //! A scheduled event that is taken back before its release.
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use axum::response::{IntoResponse, Response};
-use posthaste_core::api::{AuditAction, CancelledEventView, IsoTimestamp};
-use posthaste_core::model::Timestamp;
+use posthaste_core::api::{AuditAction, AuditCaller, CancelledEventView, IsoTimestamp};
+use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::stored::{EventCancellation, event_id_digest, layout};
 use posthaste_ports::{Clock, PortError, Ports};
 use posthaste_services::{ObjectEdit, UpdateError, update_object};
 
 use crate::answer::{ApiError, JsonResponse};
-use crate::audit::RequestCaller;
+use crate::audit::{AuditTrail, RequestCaller};
 use crate::document::{BadRequests, Problems, UnknownTopic};
-use crate::events::{EventIdQuery, EventPath};
+use crate::event_path::{EventIdQuery, EventPath, event_path};
 use crate::extract::{Path, Query};
-use crate::manage::{Manage, ManageState};
-use crate::resend::event_path;
+use crate::manage::Manage;
+use crate::shared_port::SharedPort;
+use crate::topic_records::TopicRecords;
 
 /// The note of every answer.
 const NOTE: &str = "what was published for later with this id until now is not sent, unless its \
@@ -33,19 +36,13 @@ const NOTE: &str = "what was published for later with this id until now is not s
             headers(("Location" = String, description = "The path that shows what becomes of the event"))),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn cancel_event<P: Ports>(
-    State(manage): ManageState<P>,
+    State(canceller): State<EventCanceller<P>>,
     RequestCaller(caller): RequestCaller,
     Path(EventPath { topic, id }): Path<EventPath>,
     Query(query): Query<EventIdQuery>,
 ) -> Result<Response, ApiError> {
     let id = query.event_id(id);
-    let topic = manage.existing_record(&topic).await?.name;
-    let key = layout::cancelled_key(&topic, &event_id_digest(&id));
-    let entry = manage.new_audit_entry(caller, AuditAction::CancelEvent);
-    let entry = entry.of_topic(&topic).of_target(&id);
-    let note = async { Ok(manage.note_cancellation(&key).await?) };
-    let at = manage.run_audited(entry, note, |entry, _| entry).await?;
-    tracing::info!(%topic, event_id = id, "a scheduled event was taken back");
+    let Cancellation { topic, at } = canceller.cancel_event(caller, &topic, &id).await?;
     let location = event_path(&topic, &id);
     let view = CancelledEventView {
         id,
@@ -55,11 +52,58 @@ pub(crate) async fn cancel_event<P: Ports>(
     Ok(JsonResponse::accepted(view, location).into_response())
 }
 
-impl<P: Ports> Manage<P> {
+/// A scheduled event that was taken back.
+struct Cancellation {
+    /// The topic, under the name that was written.
+    topic: TopicName,
+    /// The time until which accepted events are taken back.
+    at: Timestamp,
+}
+
+/// The notes that scheduled events are taken back.
+pub(crate) struct EventCanceller<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+    records: TopicRecords<P>,
+    audit: AuditTrail<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for EventCanceller<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+            records: TopicRecords::from_ref(manage),
+            audit: AuditTrail::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> EventCanceller<P> {
+    /// Takes back what was published with this id until now.
+    async fn cancel_event(
+        &self,
+        caller: AuditCaller,
+        topic: &TopicName,
+        id: &str,
+    ) -> Result<Cancellation, ApiError> {
+        let topic = self.records.existing_record(topic).await?.name;
+        let key = layout::cancelled_key(&topic, &event_id_digest(id));
+        let entry = self.audit.new_entry(caller, AuditAction::CancelEvent);
+        let entry = entry.of_topic(&topic).of_target(id);
+        let note = async { Ok(self.note_cancellation(&key).await?) };
+        let at = self
+            .audit
+            .run_audited(entry, note, |entry, _| entry)
+            .await?;
+        tracing::info!(%topic, event_id = id, "a scheduled event was taken back");
+        Ok(Cancellation { topic, at })
+    }
+
     /// Writes the note that what was accepted until now is taken back; answers that time. A note
     /// never goes back in time. One that cannot be read is written again: the new one says more.
     async fn note_cancellation(&self, key: &str) -> Result<Timestamp, UpdateError<PortError>> {
-        let noted = update_object(&self.state, key, |found| {
+        let noted = update_object(&*self.state, key, |found| {
             let found = found.and_then(|object| EventCancellation::parse(&object.bytes).ok());
             let now = self.clock.now();
             let at = found.map_or(now, |found| found.at.max(now));

@@ -1,59 +1,28 @@
 //! Dead letters: lists of them, the newest first, and each object as it is stored.
 
 pub(crate) mod import;
-mod owners;
-mod search;
-mod walk;
+mod lists;
+pub(crate) mod owners;
+pub(crate) mod search;
+pub(crate) mod walk;
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::DeadLetterPage;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
-use posthaste_core::stored::{WrittenIn, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports};
+use posthaste_core::stored::layout;
+use posthaste_ports::Ports;
 use serde::Deserialize;
 
-pub(crate) use self::owners::DeadLetterScope;
-pub(crate) use self::search::{CLOCKS_DIFFER_MAX, is_lasting};
-use self::search::{LetterSearch, SearchPosition};
-pub(crate) use self::walk::{DatedObject, NewestFirstWalk, WalkStep};
-use crate::answer::{ApiError, ApiResult, JsonResponse, unknown_topic};
+use self::lists::{DeadLetterLists, DeadLetterQuery};
+use crate::answer::{ApiError, ApiResult, JsonResponse};
 use crate::document::{
     BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic,
 };
 use crate::extract::{Path, Query, SubscriptionPath, TopicPath};
-use crate::manage::{Manage, ManageState};
-use crate::paging::{PageRequest, bad_cursor};
-
-/// The query of dead letters.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DeadLetterQuery {
-    /// Only those written at this time or later. Of an object that was copied, the hour in its key
-    /// counts.
-    #[param(value_type = Option<String>, format = DateTime)]
-    from: Option<WrittenTime>,
-    /// Only those written before this time.
-    #[param(value_type = Option<String>, format = DateTime)]
-    to: Option<WrittenTime>,
-    /// Only events that were given up for this reason.
-    #[param(inline)]
-    reason: Option<DeadLetterReason>,
-    /// Only events of this type, compared exactly.
-    #[serde(rename = "type")]
-    event_type: Option<String>,
-    /// Whether to show resolved dead letters too. False when left out.
-    #[serde(default, rename = "includeResolved")]
-    include_resolved: bool,
-    /// Most dead letters on the page. 100 when left out.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
-    /// The beginning of the page: the `cursor` of the page before.
-    cursor: Option<String>,
-}
+use crate::letters::LetterReader;
+use crate::temporary::UseNotes;
 
 /// The path of a dead-letter object.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -82,15 +51,10 @@ pub(crate) struct DeadLetterKeyQuery {
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, Problems))]
 pub(crate) async fn list_all_dead_letters<P: Ports>(
-    State(manage): ManageState<P>,
+    State(lists): State<DeadLetterLists<P>>,
     Query(query): Query<DeadLetterQuery>,
 ) -> ApiResult<DeadLetterPage> {
-    let is_first = query.cursor.is_none();
-    let search = query.into_search(DeadLetterScope::All, manage.clock.now())?;
-    let mut page = manage.search_letters(search).await?;
-    if is_first {
-        page.recoveries = manage.list_recoveries(layout::RECOVERY).await;
-    }
+    let page = lists.list_all(query).await?;
     Ok(JsonResponse::new(page))
 }
 
@@ -103,27 +67,11 @@ pub(crate) async fn list_all_dead_letters<P: Ports>(
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
-    State(manage): ManageState<P>,
+    State(lists): State<DeadLetterLists<P>>,
     Path(path): Path<TopicPath>,
     Query(query): Query<DeadLetterQuery>,
 ) -> ApiResult<DeadLetterPage> {
-    let prefix = layout::dead_letters_of_topic(&path.topic);
-    let is_first = query.cursor.is_none();
-    let mut page = manage
-        .search_letters(
-            query.into_search(DeadLetterScope::Topic(prefix.clone()), manage.clock.now())?,
-        )
-        .await?;
-    if is_empty(&page)
-        && manage.has_no_letters(&prefix).await?
-        && manage.load_record(&path.topic).await?.is_none()
-    {
-        return Err(unknown_topic(&path.topic).into());
-    }
-    if is_first {
-        let marks = layout::recovery_marks_of(&path.topic);
-        page.recoveries = manage.list_recoveries(&marks).await;
-    }
+    let page = lists.list_of_topic(&path, query).await?;
     Ok(JsonResponse::new(page))
 }
 
@@ -137,62 +85,12 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn list_dead_letters<P: Ports>(
-    State(manage): ManageState<P>,
+    State(lists): State<DeadLetterLists<P>>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<DeadLetterQuery>,
 ) -> ApiResult<DeadLetterPage> {
-    let prefix = layout::dead_letters_of(&path.topic, &path.name);
-    let is_first = query.cursor.is_none();
-    let search = query.into_search(
-        DeadLetterScope::Subscription(prefix.clone()),
-        manage.clock.now(),
-    )?;
-    manage.note_dead_letter_read(&path.topic, &path.name).await;
-    let mut page = manage.search_letters(search).await?;
-    if is_empty(&page) && manage.has_no_letters(&prefix).await? {
-        path.find_in(&manage.existing_record(&path.topic).await?)?;
-    }
-    if is_first {
-        let mark = layout::recovery_mark_key(&path.topic, &path.name);
-        let mut recoveries = manage.list_recoveries(&mark).await;
-        // Other names may begin with this one.
-        recoveries.retain(|it| it.subscription.folded() == path.name.folded());
-        page.recoveries = recoveries;
-    }
+    let page = lists.list_of_subscription(&path, query).await?;
     Ok(JsonResponse::new(page))
-}
-
-fn is_empty(page: &DeadLetterPage) -> bool {
-    page.dead_letters.is_empty() && page.failures.is_empty() && page.cursor.is_none()
-}
-
-impl DeadLetterQuery {
-    fn into_search(self, scope: DeadLetterScope, now: Timestamp) -> Result<LetterSearch, ApiError> {
-        let Self {
-            from,
-            to,
-            reason,
-            event_type,
-            include_resolved,
-            limit,
-            cursor,
-        } = self;
-        let PageRequest { items, after } = PageRequest::parse(limit, cursor.as_deref())?;
-        let after = after
-            .map(|after| SearchPosition::parse(&after).ok_or_else(bad_cursor))
-            .transpose()?;
-        let (from, to) = WrittenTime::resolve_period(from, to, now);
-        let written = WrittenIn { from, to };
-        Ok(LetterSearch {
-            scope,
-            written,
-            reason,
-            event_type,
-            include_resolved,
-            items,
-            after,
-        })
-    }
 }
 
 /// Show a dead-letter object
@@ -205,17 +103,18 @@ impl DeadLetterQuery {
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
         NoObject, LargeObject, BadRequests, Problems))]
 pub(crate) async fn show_dead_letter<P: Ports>(
-    State(manage): ManageState<P>,
+    State(letters): State<LetterReader<P>>,
+    State(uses): State<UseNotes<P>>,
     Path(DeadLetterPath { key }): Path<DeadLetterPath>,
     Query(query): Query<DeadLetterKeyQuery>,
 ) -> Result<Response, ApiError> {
     let key = query.key.unwrap_or(key);
-    let object = manage
+    let object = letters
         .letter_object(&key)
         .await?
         .ok_or_else(|| ApiProblem::new(ProblemKind::NotFound).detail("there is no such object"))?;
     if let Some((topic, subscription)) = layout::dead_letter_owner(&key) {
-        manage.note_dead_letter_read(&topic, &subscription).await;
+        uses.note_dead_letter_read(&topic, &subscription).await;
     }
     let is_json = !key.starts_with(layout::MALFORMED);
     let content_type = if is_json {
@@ -230,17 +129,4 @@ pub(crate) async fn show_dead_letter<P: Ports>(
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     ];
     Ok((headers, object.bytes).into_response())
-}
-
-impl<P: Ports> Manage<P> {
-    /// Whether no object lies under a prefix. An empty list would hide a name that is written
-    /// wrong.
-    async fn has_no_letters(&self, prefix: &str) -> Result<bool, ApiError> {
-        Ok(self
-            .dead_letters
-            .list(prefix, None, 1)
-            .await?
-            .objects
-            .is_empty())
-    }
 }

@@ -6,7 +6,9 @@ mod endpoints;
 mod in_time;
 mod stores;
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use futures_util::future::{join, join_all, join4};
 use posthaste_core::api::doctor::{
     CheckResult, CheckView, DoctorView, own_clock_check, pressure_check, waiting_check,
@@ -15,14 +17,18 @@ use posthaste_core::api::{IsoTimestamp, PressureView};
 use posthaste_core::model::{Timestamp, with_causes};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
-use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
+use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, PortError, Ports};
 use serde::Deserialize;
 
+use self::endpoints::EndpointChecks;
 use self::in_time::in_time;
+use self::stores::StoreChecks;
 use crate::answer::{ApiResult, JsonResponse};
 use crate::document::{BadRequests, Problems};
 use crate::extract::Query;
-use crate::manage::{Manage, ManageState};
+use crate::manage::Manage;
+use crate::shared_port::SharedPort;
+use crate::waiting_counts::WaitingCounts;
 
 /// The query of the checks.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -44,17 +50,18 @@ pub(crate) struct DoctorQuery {
 #[utoipa::path(get, path = "/doctor", tag = "status", params(DoctorQuery),
     responses((status = 200, description = "The checks", body = DoctorView), BadRequests, Problems))]
 pub(crate) async fn doctor<P: Ports>(
-    State(manage): ManageState<P>,
+    State(own): State<OwnChecks<P>>,
+    State(of_endpoints): State<EndpointChecks<P>>,
     Query(query): Query<DoctorQuery>,
 ) -> ApiResult<DoctorView> {
     let endpoints = async {
         if query.endpoints {
-            manage.check_endpoints().await
+            of_endpoints.check_endpoints().await
         } else {
             Vec::new()
         }
     };
-    let (mut checks, endpoints) = join(manage.check_itself(), endpoints).await;
+    let (mut checks, endpoints) = join(own.check_itself(), endpoints).await;
     checks.extend(endpoints);
     Ok(JsonResponse::new(DoctorView {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -62,7 +69,28 @@ pub(crate) async fn doctor<P: Ports>(
     }))
 }
 
-impl<P: Ports> Manage<P> {
+/// The checks of the installation but those of endpoints.
+pub(crate) struct OwnChecks<P: Ports> {
+    examiner: Option<Arc<dyn InstallationExaminer>>,
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+    stores: StoreChecks<P>,
+    waiting: WaitingCounts<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for OwnChecks<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            examiner: manage.examiner.clone(),
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+            stores: StoreChecks::from_ref(manage),
+            waiting: WaitingCounts::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> OwnChecks<P> {
     /// All checks but those of endpoints, side by side.
     async fn check_itself(&self) -> Vec<CheckView> {
         let checks = self.examiner.as_ref().map(|examiner| examiner.checks());
@@ -71,7 +99,7 @@ impl<P: Ports> Manage<P> {
             async move { vec![look.await] }
         });
         let (stores, monitored, waiting, examined) = join4(
-            self.check_stores(),
+            self.stores.check_stores(&self.clock),
             self.check_pressure(),
             self.check_waiting(),
             join_all(of_examiner),
@@ -117,7 +145,7 @@ impl<P: Ports> Manage<P> {
     async fn check_waiting(&self) -> CheckView {
         let of = "events for all subscriptions";
         let look = async {
-            match self.waiting_events().count_all().await {
+            match self.waiting.waiting_events().count_all().await {
                 Ok(all) => waiting_check(of, &all.total(), self.clock.now()),
                 Err(error) => uncounted_check(of, &error),
             }

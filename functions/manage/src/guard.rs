@@ -3,20 +3,22 @@
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{AuditCaller, AuditDoor, PeerAddress};
+use posthaste_core::api::{AuditCaller, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
-use posthaste_ports::{Clock, Ports};
-use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
-use posthaste_services::{CompletingWork, WrongKeyAnswer, timeout};
+use posthaste_ports::Ports;
+use posthaste_services::{CompletingWork, timeout};
 
 use crate::answer::{ApiError, unavailable_problem};
 use crate::audit::door_from_headers;
-use crate::manage::{Manage, ManageState};
+use crate::key_refuser::KeyRefuser;
+use crate::manage::ManageState;
+use crate::request_clock::RequestClock;
+use crate::unfinished::LeftFinisher;
 
 /// Longest time for a request. A store that hangs is answered with 503 before the platform ends the
 /// function without an answer. On AWS the function has 30 s; the rest is for a cold start and for
@@ -24,19 +26,16 @@ use crate::manage::{Manage, ManageState};
 /// s (`OPERATION_TIMEOUT` of posthaste-aws).
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// Longest time for the work of a request's handler. It is shorter, so that the work can still be
-/// answered.
-const WORK_TIME_MAX: Duration = Duration::from_secs(23);
-
 /// Runs a request that changes something to its end, also if nobody waits for its answer any more:
 /// its steps belong together. What other processes left may be finished beside it.
 pub(crate) async fn complete_request<P: Ports>(
     State(manage): ManageState<P>,
+    State(left): State<LeftFinisher<P>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if request.method().is_safe() {
-        return Ok(manage.look_beside(next.run(request)).await);
+        return Ok(left.look_beside(next.run(request)).await);
     }
     let place = manage.work.try_begin().ok_or_else(unavailable_problem)?;
     let work = async move {
@@ -44,12 +43,13 @@ pub(crate) async fn complete_request<P: Ports>(
         drop(place);
         response
     };
-    Ok(manage.look_beside(CompletingWork::new(work)).await)
+    Ok(left.look_beside(CompletingWork::new(work)).await)
 }
 
 /// Refuses a request without the admin key, and notes who sent one with it.
 pub(crate) async fn require_admin_key<P: Ports>(
     State(manage): ManageState<P>,
+    State(refuser): State<KeyRefuser<P>>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -70,17 +70,10 @@ pub(crate) async fn require_admin_key<P: Ports>(
     );
     let problem = ApiProblem::new(ProblemKind::Unauthorized).detail(detail);
     Err(if is_guess {
-        manage.refuse_key(problem, (door, peer)).await
+        refuser.refuse_key(problem, door, peer).await
     } else {
         problem.into()
     })
-}
-
-fn too_many_keys() -> ApiProblem {
-    ApiProblem::new(ProblemKind::Unauthorized)
-        .status(StatusCode::TOO_MANY_REQUESTS)
-        .detail("too many wrong keys are being answered")
-        .retry_after(TOO_MANY_RETRY_AFTER)
 }
 
 /// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a
@@ -98,7 +91,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 /// happened, as after any answer that is lost: a client that repeats it with `If-Match` learns
 /// whether it did.
 pub(crate) async fn limit_time<P: Ports>(
-    State(manage): ManageState<P>,
+    State(clock): State<RequestClock<P>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
@@ -109,38 +102,10 @@ pub(crate) async fn limit_time<P: Ports>(
         .map(|path| path.as_str().to_owned())
         .unwrap_or_default();
     let method = request.method().clone();
-    timeout(&manage.clock, REQUEST_TIME_MAX, next.run(request))
+    timeout(&*clock, REQUEST_TIME_MAX, next.run(request))
         .await
         .ok_or_else(|| {
             tracing::error!(%method, path, "request not answered in time");
             unavailable_problem().into()
         })
-}
-
-impl<P: Ports> Manage<P> {
-    /// Answers a wrong key with this problem, where waiting costs nothing after a while. The audit
-    /// trail has their number.
-    pub(crate) async fn refuse_key(
-        &self,
-        problem: ApiProblem,
-        from: (AuditDoor, Option<PeerAddress>),
-    ) -> ApiError {
-        if let Some(keys) = self.wrong_keys.note_wrong_key("manage", &self.clock) {
-            self.audit_refused_keys(from, keys).await;
-        }
-        match self.wrong_keys.slow_down(&self.clock).await {
-            WrongKeyAnswer::Wrong => problem.into(),
-            WrongKeyAnswer::TooMany => too_many_keys().into(),
-        }
-    }
-
-    /// The end of the work for a request that begins now, as a time of the clock's `monotonic`.
-    pub(crate) fn work_ends(&self) -> Duration {
-        self.clock.monotonic() + WORK_TIME_MAX
-    }
-
-    /// The time left until then.
-    pub(crate) fn time_until(&self, until: Duration) -> Duration {
-        until.saturating_sub(self.clock.monotonic())
-    }
 }

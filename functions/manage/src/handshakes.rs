@@ -1,30 +1,37 @@
-//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask
-//! endpoints whether they want events. The write is durable before and stays, even if a step fails.
-//! A write leaves a pending handshake in the record. Here all handshakes of the request run at
-//! once, and the record receives what the endpoints answered, before the request itself is
-//! answered.
+//! Handshakes, which ask endpoints whether they want events. A write leaves a pending handshake in
+//! the record. Here all handshakes of the request run at once, and the record receives what the
+//! endpoints answered, before the request itself is answered. The write is durable before and stays,
+//! even if a step fails.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
-use posthaste_core::api::edit::{PendingHandshake, SubscriptionChange};
-use posthaste_core::api::handshake::{judge_failure, judge_response, status_after_handshake};
-use posthaste_core::api::{AuditAction, HandshakeContext, HandshakeResult, SubscriptionSettings};
-use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, RequestRate, Subscription, Topic};
+use posthaste_core::api::AuditAction;
+use posthaste_core::api::edit::PendingHandshake;
+use posthaste_core::attempt::HandshakeResult;
+use posthaste_core::attempt::handshake::status_after_handshake;
+use posthaste_core::model::Topic;
 use posthaste_core::stored::TopicRecord;
-use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_ports::{Clock, Ports};
 use posthaste_services::{SingleFlight, timeout, timeout_at};
 
 use crate::answer::{ApiError, unavailable_problem, unusable_record};
-use crate::health_changes::HealthChanges;
-use crate::manage::{Manage, url_below};
+use crate::audit::AuditTrail;
+use crate::endpoint_asker::EndpointAsker;
+use crate::manage::Manage;
+use crate::request_clock::time_until;
+use crate::topic_records::TopicRecords;
+use crate::topic_writer::TopicWriter;
+use crate::validating_marks::ValidatingMarks;
 
-/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round
-/// of them ends and another begins; the rest of the request's time is for the stores. A handshake
-/// that did not run by then is still pending: the next write, or the next look at what was left,
-/// runs it with the same code.
+/// Longest time for all handshakes of one request. Within
+/// [`HANDSHAKE_TIMEOUT_MAX`](posthaste_core::model::HANDSHAKE_TIMEOUT_MAX) each, one round of them
+/// ends and another begins; the rest of the request's time is for the stores. A handshake that did
+/// not run by then is still pending: the next write, or the next look at what was left, runs it with
+/// the same code.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
@@ -87,40 +94,30 @@ impl SeenTopic {
     }
 }
 
-impl<P: Ports> Manage<P> {
-    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until
-    /// a time of the clock's `monotonic`. Answers the record with the endpoints' answers.
-    pub(crate) async fn follow_up_write(
-        &self,
-        record: TopicRecord,
-        changes: &[SubscriptionChange],
-        until: Duration,
-    ) -> TopicRecord {
-        let written_at = self.clock.monotonic();
-        self.apply_after_write(
-            &record.name,
-            &HealthChanges::after_write(&record, changes),
-            until,
-        )
-        .await;
-        let pending = changes
-            .iter()
-            .filter_map(|change| change.handshake.clone())
-            .collect();
-        // Only this answer shows a secret that was made. So the record is answered even if the
-        // outcome of the handshakes cannot be written; they are then still pending.
-        let ends = self.handshake_ends(until);
-        self.shake_hands(record.clone(), pending, ends, written_at)
-            .await
-            .unwrap_or_else(|error| {
-                tracing::warn!(
-                    topic = %record.name, problem = error.0.kind.title(),
-                    "outcome of handshakes not written; they are still to be run"
-                );
-                record
-            })
-    }
+/// The runner of handshakes.
+pub(crate) struct HandshakeRunner<P: Ports> {
+    clock: P::Clock,
+    asker: EndpointAsker<P>,
+    records: TopicRecords<P>,
+    writer: TopicWriter<P>,
+    validating: ValidatingMarks<P>,
+    audit: AuditTrail<P>,
+}
 
+impl<P: Ports> FromRef<Arc<Manage<P>>> for HandshakeRunner<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            clock: manage.clock.clone(),
+            asker: EndpointAsker::from_ref(manage),
+            records: TopicRecords::from_ref(manage),
+            writer: TopicWriter::from_ref(manage),
+            validating: ValidatingMarks::from_ref(manage),
+            audit: AuditTrail::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> HandshakeRunner<P> {
     /// The ends of handshakes of a request whose work ends at this time of the clock's `monotonic`.
     pub(crate) fn handshake_ends(&self, until: Duration) -> HandshakeEnds {
         HandshakeEnds {
@@ -150,7 +147,7 @@ impl<P: Ports> Manage<P> {
         if self.newest_topic(&looked_at).await.is_none() {
             return Ok(record);
         }
-        let time = self.time_until(ends.asked);
+        let time = time_until(&self.clock, ends.asked);
         let answers = self.ask_endpoints(&looked_at, pending, time).await;
         if answers.is_empty() {
             return Ok(record);
@@ -159,11 +156,11 @@ impl<P: Ports> Manage<P> {
             self.conclude_handshakes(record, &answers);
             Ok(())
         };
-        let entry = self.own_entry(AuditAction::Handshake);
+        let entry = self.audit.own_entry(AuditAction::Handshake);
         let changed = timeout_at(
             &self.clock,
             ends.written,
-            self.change_existing(entry, &record.name, &[], edit),
+            self.writer.change_existing(entry, &record.name, &[], edit),
         )
         .await;
         let Some(changed) = changed else {
@@ -171,8 +168,8 @@ impl<P: Ports> Manage<P> {
             return Err(unavailable_problem().detail(detail).into());
         };
         let (record, ()) = changed?;
-        if self.unasked_handshakes(&record).is_empty() {
-            let unmarked = self.unmark_validating(&record.name);
+        if self.validating.unasked_handshakes(&record).is_empty() {
+            let unmarked = self.validating.delete_mark(&record.name);
             // Otherwise the next look finds nobody to ask, and does it.
             let _ = timeout_at(&self.clock, ends.written, unmarked).await;
         }
@@ -195,6 +192,7 @@ impl<P: Ports> Manage<P> {
             let settings = record.settings.subscriptions.get(&pending.subscription)?;
             let subscription = topic.find_subscription(&pending.subscription)?;
             let answer = self
+                .asker
                 .ask_endpoint(topic, settings, subscription, &pending)
                 .await;
             Some((pending, answer))
@@ -224,7 +222,7 @@ impl<P: Ports> Manage<P> {
             return Some(known);
         }
         let look = || async {
-            match self.load_record(&known.record.name).await {
+            match self.records.load_record(&known.record.name).await {
                 Ok(Some(record)) => SeenTopic::new(record, now)
                     .map_or(TopicLook::Unknown, |seen| TopicLook::Seen(Arc::new(seen))),
                 Ok(None) => TopicLook::Deleted,
@@ -238,58 +236,6 @@ impl<P: Ports> Manage<P> {
             }
             TopicLook::Deleted => None,
             TopicLook::Unknown => Some(known),
-        }
-    }
-
-    async fn ask_endpoint(
-        &self,
-        topic: &Topic,
-        settings: &SubscriptionSettings,
-        subscription: &Subscription,
-        pending: &PendingHandshake,
-    ) -> HandshakeResult {
-        let validation = settings.endpoint.validation;
-        let code = &pending.code;
-        let path = [
-            "validate",
-            topic.name.as_str(),
-            subscription.name.as_str(),
-            code.expose(),
-        ];
-        let callback = self
-            .settings
-            .public_url
-            .as_ref()
-            .map(|base| url_below(base, &path));
-        let ask = HandshakeContext {
-            subscription,
-            validation,
-            origin: &self.settings.origin,
-            sender_headers: &self.settings.sender_headers,
-            rate: settings
-                .endpoint
-                .max_requests_per_second
-                .and_then(RequestRate::per_second),
-            callback: callback.as_deref(),
-            code,
-            id: &self.entropy.uuid().to_string(),
-            at: self.clock.now(),
-        };
-        let sent = self
-            .outbound()
-            .ask_consent(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX))
-            .await;
-        let failure_words = sent.failure_words().unwrap_or_default();
-        let asked = (validation, &self.settings.origin, code);
-        match sent.result {
-            Ok(answer) => judge_response(
-                asked,
-                callback.is_some(),
-                answer.status,
-                &answer.headers,
-                &answer.body,
-            ),
-            Err(_) => judge_failure(&failure_words),
         }
     }
 

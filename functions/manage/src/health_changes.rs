@@ -1,10 +1,12 @@
 //! Changes to the health of links and subscriptions after a write or an operator's action: holds
-//! end, and health that is out of date is forgotten, that of links which nobody uses too. Each shard is changed once, however many
-//! subscriptions change.
+//! end, and health that is out of date is forgotten, also that of links which nobody uses. Each
+//! shard is changed once, however many subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
@@ -13,10 +15,12 @@ use posthaste_core::circuit::{DeliveryTarget, LinkShard, Observation, shard_inde
 use posthaste_core::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{timeout, unused_links};
+use posthaste_services::{LinkHealth, timeout, unused_links};
 
 use crate::answer::{ApiError, unusable_record};
 use crate::manage::Manage;
+use crate::request_clock::time_until;
+use crate::shared_port::SharedPort;
 
 /// Longest time for the changes after a write. The answer waits for them, and wake makes those that
 /// take longer.
@@ -108,10 +112,27 @@ impl HealthChanges {
     }
 }
 
-impl<P: Ports> Manage<P> {
+/// The writer of link health.
+pub(crate) struct HealthWriter<P: Ports> {
+    links: SharedPort<P, LinkHealth<P::Store, P::Clock>>,
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for HealthWriter<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            links: SharedPort::new(manage, |it| &it.links),
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+        }
+    }
+}
+
+impl<P: Ports> HealthWriter<P> {
     /// Applies the changes, and answers the holds that ended, as they were. The other changes are
     /// made even if one fails.
-    pub(crate) async fn apply_health_changes(
+    pub(crate) async fn apply_changes(
         &self,
         changes: &HealthChanges,
     ) -> Result<Vec<LinkView>, ApiError> {
@@ -141,9 +162,9 @@ impl<P: Ports> Manage<P> {
         if changes.shards.is_empty() {
             return;
         }
-        let length = self.time_until(until).min(AFTER_WRITE_MAX);
+        let length = time_until(&self.clock, until).min(AFTER_WRITE_MAX);
         let apply = async {
-            self.apply_health_changes(changes).await?;
+            self.apply_changes(changes).await?;
             self.forget_unused(changes).await
         };
         let applied = timeout(&self.clock, length, apply).await;
@@ -166,7 +187,7 @@ impl<P: Ports> Manage<P> {
                 .is_some()
         };
         let links = links.filter(is_failing).collect();
-        for link in unused_links(&self.state, links).await? {
+        for link in unused_links(&*self.state, links).await? {
             let index = shard_index(&link);
             let target = DeliveryTarget::Link(link);
             self.links

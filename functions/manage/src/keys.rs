@@ -2,10 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{AuditAction, KeyName, TopicKeysView};
-use posthaste_core::model::TopicName;
-use posthaste_core::stored::TopicRecord;
+use posthaste_core::api::{KeyName, TopicKeysView};
 use posthaste_ports::Ports;
 use serde::Deserialize;
 
@@ -13,7 +10,8 @@ use crate::answer::{ApiError, ApiResult, JsonResponse};
 use crate::audit::RequestCaller;
 use crate::document::{BadRequests, Problems, Unchanged, UnknownKey, UnknownTopic};
 use crate::extract::{Path, TopicPath};
-use crate::manage::ManageState;
+use crate::key_editor::KeyEditor;
+use crate::topic_records::TopicRecords;
 
 /// The last part of a key's path.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -32,11 +30,11 @@ pub(crate) struct KeyPath {
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn get_keys<P: Ports>(
-    State(manage): ManageState<P>,
+    State(records): State<TopicRecords<P>>,
     Path(path): Path<TopicPath>,
 ) -> ApiResult<TopicKeysView> {
     Ok(JsonResponse::new(
-        manage.existing_record(&path.topic).await?.shown_keys(),
+        records.existing_record(&path.topic).await?.shown_keys(),
     ))
 }
 
@@ -51,21 +49,13 @@ pub(crate) async fn get_keys<P: Ports>(
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Unchanged, Problems))]
 pub(crate) async fn regenerate_key<P: Ports>(
-    State(manage): ManageState<P>,
+    State(editor): State<KeyEditor<P>>,
     RequestCaller(caller): RequestCaller,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
 ) -> ApiResult<TopicKeysView> {
-    let editor = manage.editor();
-    let edit = |record: &mut TopicRecord| {
-        record.set_key(key, editor.new_publish_key());
-        Ok(())
-    };
-    let entry = manage.new_audit_entry(caller, AuditAction::RegenerateKey);
-    let entry = entry.of_target(&key.to_string());
-    let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
-    tracing::info!(topic = %record.name, publish_key = %key, "publish key replaced");
-    Ok(JsonResponse::new(record.shown_keys()))
+    let keys = editor.regenerate_key(caller, &topic, key).await?;
+    Ok(JsonResponse::new(keys))
 }
 
 /// Delete a key of another tier
@@ -75,30 +65,11 @@ pub(crate) async fn regenerate_key<P: Ports>(
 #[utoipa::path(delete, path = "/topics/{topic}/keys/{key}", tag = "topics", params(TopicPath, KeyPath),
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
 pub(crate) async fn delete_key<P: Ports>(
-    State(manage): ManageState<P>,
+    State(editor): State<KeyEditor<P>>,
     RequestCaller(caller): RequestCaller,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
 ) -> Result<StatusCode, ApiError> {
-    let edit = |record: &mut TopicRecord| match record.remove_key(key) {
-        Some(true) => Ok(()),
-        Some(false) => Err(unknown_key(&topic, key)),
-        None => Err(permanent_key_problem(key)),
-    };
-    let entry = manage.new_audit_entry(caller, AuditAction::DeleteKey);
-    let entry = entry.of_target(&key.to_string());
-    let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
-    tracing::info!(topic = %record.name, publish_key = %key, "publish key removed");
+    editor.delete_key(caller, &topic, key).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn unknown_key(topic: &TopicName, key: KeyName) -> ApiProblem {
-    ApiProblem::new(ProblemKind::NotFound).detail(format!("the topic {topic} has no {key}"))
-}
-
-fn permanent_key_problem(key: KeyName) -> ApiProblem {
-    let detail = format!("every topic has a {key}: it can be replaced, not taken away");
-    ApiProblem::new(ProblemKind::BadRequest)
-        .member("key")
-        .detail(detail)
 }

@@ -1,11 +1,14 @@
 //! The letters of one dead-letter object that a request selects.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use axum::extract::FromRef;
 use futures_util::future::try_join;
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{LeftOutCounts, ReplayFailure};
 use posthaste_core::model::{EventSchema, REPLAY_FAILURES_SHOWN_MAX, SubscriptionCreation};
-use posthaste_core::release::ReplaySelection;
+use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{ResolvedLetters, RestoredLetter};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports, StoredObject};
@@ -13,6 +16,7 @@ use posthaste_services::resolved::resolved_letters;
 
 use crate::answer::ApiError;
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// A subscription as its dead letters see it: the schema in which it receives events, and its
 /// creation.
@@ -33,7 +37,20 @@ pub(crate) struct SelectedLetters {
     pub(crate) others: BTreeSet<usize>,
 }
 
-impl<P: Ports> Manage<P> {
+/// The reader of dead-letter objects.
+pub(crate) struct LetterReader<P: Ports> {
+    dead_letters: SharedPort<P, P::DeadLetters>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterReader<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+        }
+    }
+}
+
+impl<P: Ports> LetterReader<P> {
     /// The dead-letter object of a key that a caller named. `None` also where the store refuses the
     /// key: then no object can have it.
     pub(crate) async fn letter_object(&self, key: &str) -> Result<Option<StoredObject>, PortError> {
@@ -52,7 +69,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<SelectedLetters, ApiError> {
         let (object, resolved) = try_join(
             self.letter_object(key),
-            resolved_letters(&self.dead_letters, key),
+            resolved_letters(&*self.dead_letters, key),
         )
         .await?;
         let Some(StoredObject { bytes, .. }) = object else {
@@ -126,4 +143,11 @@ pub(crate) fn add_failures(
             });
         }
     }
+}
+
+/// The problem of a request that does not select letters as it may.
+pub(crate) fn bad_settings(error: &ReplayRequestError) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadSettings)
+        .member(error.member())
+        .detail(error.to_string())
 }

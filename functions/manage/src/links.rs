@@ -1,41 +1,16 @@
 //! Unhealthy links and subscriptions, and subscriptions whose events are held, as operators see
 //! them.
 
+mod overview;
 mod rows;
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
-use futures_util::{StreamExt, TryStreamExt, stream};
-use posthaste_core::api::problem::ProblemKind;
-use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, LinkState, LinksView, SlowTargetView};
-use posthaste_core::circuit::DeliveryTarget;
-use posthaste_core::lane::SlowTargets;
-use posthaste_core::model::{SubscriptionName, TopicName};
-use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, ObjectStore, Ports};
-use posthaste_services::AllWaiting;
+use posthaste_core::api::LinksView;
+use posthaste_ports::Ports;
 
-use self::rows::{HeldSubscription, link_rows};
-use crate::answer::{ApiError, ApiResult, JsonResponse};
+use self::overview::LinkOverview;
+use crate::answer::{ApiResult, JsonResponse};
 use crate::document::Problems;
-use crate::manage::{Manage, ManageState};
-
-/// Most rows of an answer. Lambda could answer ten times as many.
-const SHOWN_MAX: usize = 1000;
-
-/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a
-/// thousand objects needs a page of its own, others share one.
-const PAGES_MAX: usize = 100;
-
-/// Objects on one page.
-const PAGE_OBJECTS: usize = 1000;
-
-/// Most subscriptions with waiting events whose links are looked up.
-const WAITING_MAX: usize = 1000;
-
-/// Topics that are read at once.
-const READS_AT_ONCE: usize = 16;
 
 /// Show links and subscriptions that are not well
 ///
@@ -53,147 +28,8 @@ const READS_AT_ONCE: usize = 16;
               "subscription": "crm", "state": "paused", "since": "2026-11-21T09:00:00.000Z",
               "heldObjects": 1 },
         ] })), Problems))]
-pub(crate) async fn links<P: Ports>(State(manage): ManageState<P>) -> ApiResult<LinksView> {
-    let shards = manage.links.read_all().await?;
-    let failing: Vec<_> = shards
-        .iter()
-        .flat_map(|(_, shard)| shard.conditions())
-        .collect();
-    let (mut held, is_whole) = manage.count_held_objects().await?;
-    // At first nothing is held for a subscription that fails. It has a row too, under the name that
-    // was written.
-    let own = failing
-        .iter()
-        .filter_map(|(target, _)| own_folder(target))
-        .take(SHOWN_MAX);
-    for folder in own {
-        held.entry(folder).or_default();
-    }
-    // Where nothing fails and nothing is held, there is no row that could show what waits.
-    let mut waiting = AllWaiting::default();
-    if !held.is_empty() || !failing.is_empty() {
-        waiting = manage.waiting_events().count_all().await?;
-    }
-    for group in waiting.by_group.keys().take(WAITING_MAX) {
-        held.entry(group.clone()).or_default();
-    }
-    let mut links = link_rows(&failing, &manage.load_owners(held).await?, &waiting);
-    let truncated = !is_whole || links.len() > SHOWN_MAX || waiting.by_group.len() > WAITING_MAX;
-    links.truncate(SHOWN_MAX);
-    let slow = manage.slow_targets().await?;
-    Ok(JsonResponse::new(LinksView {
-        links,
-        slow,
-        truncated,
-    }))
-}
-
-impl<P: Ports> Manage<P> {
-    /// The targets that are slow, at most [`SLOW_LINKS_MAX`](posthaste_core::lane::SLOW_LINKS_MAX).
-    async fn slow_targets(&self) -> Result<Vec<SlowTargetView>, ApiError> {
-        if self.slow_deliveries.is_none() {
-            return Ok(Vec::new());
-        }
-        let Some(object) = self.state.get(layout::LANES).await? else {
-            return Ok(Vec::new());
-        };
-        // What cannot be read is found out again by deliver.
-        let targets = SlowTargets::parse(&object.bytes).unwrap_or_default();
-        let slow = targets.slow_at(self.clock.now());
-        Ok(slow
-            .map(|(target, until)| SlowTargetView::for_target(target, until))
-            .collect())
-    }
-
-    /// Counts the held objects of each folder; the flag says whether all folders are there. A
-    /// folder is not counted to its end if it has more objects than are shown.
-    async fn count_held_objects(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
-        let mut counts = BTreeMap::<String, u32>::new();
-        let mut after = None;
-        for _ in 0..PAGES_MAX {
-            let page = self
-                .state
-                .list(layout::HELD, after.as_deref(), PAGE_OBJECTS)
-                .await?;
-            let folders = page
-                .objects
-                .iter()
-                .filter_map(|object| layout::held_folder(&object.key));
-            for folder in folders {
-                let count = counts.entry(folder.to_owned()).or_default();
-                *count = count.saturating_add(1);
-            }
-            let Some(next) = page.next_after else {
-                return Ok((counts, true));
-            };
-            // The order of a list is not that of the folders' names: `a.b-c/` comes before `a.b/`.
-            let last = page
-                .objects
-                .last()
-                .and_then(|object| layout::held_folder(&object.key));
-            let is_full = |folder: &&str| {
-                counts
-                    .get(*folder)
-                    .is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX)
-            };
-            after = Some(last.filter(is_full).map_or(next, layout::held_past));
-        }
-        Ok((counts, false))
-    }
-
-    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an
-    /// owner is left out: wake releases its objects.
-    async fn load_owners(
-        &self,
-        held: BTreeMap<String, u32>,
-    ) -> Result<BTreeMap<String, HeldSubscription>, ApiError> {
-        let mut by_topic = BTreeMap::<String, (TopicName, Vec<(SubscriptionName, u32)>)>::new();
-        for (folder, objects) in held {
-            let Some((topic, name)) = layout::folder_owner(&folder) else {
-                continue;
-            };
-            by_topic
-                .entry(topic.folded())
-                .or_insert_with(|| (topic, Vec::new()))
-                .1
-                .push((name, objects));
-        }
-        let reads = by_topic
-            .into_values()
-            .map(|(topic, names)| self.owners_of(topic, names));
-        stream::iter(reads)
-            .buffer_unordered(READS_AT_ONCE)
-            .try_concat()
-            .await
-    }
-
-    async fn owners_of(
-        &self,
-        topic: TopicName,
-        names: Vec<(SubscriptionName, u32)>,
-    ) -> Result<BTreeMap<String, HeldSubscription>, ApiError> {
-        let (record, otherwise) = match self.load_record(&topic).await {
-            // A record that cannot be read is logged, and must not hide the others.
-            Err(error) if error.0.kind == ProblemKind::Internal => (None, LinkState::Unknown),
-            loaded => (loaded?, LinkState::Releasing),
-        };
-        let now = self.clock.now();
-        let is_unrecorded = self.is_log_off(record.as_ref());
-        let owner = |(name, objects): (SubscriptionName, u32)| {
-            let prefix = layout::held_of(&topic, &name);
-            let names = (topic.clone(), name);
-            let owner =
-                HeldSubscription::from_record(record.as_ref(), otherwise, names, objects, now);
-            (prefix, owner.unrecorded_if(is_unrecorded))
-        };
-        Ok(names.into_iter().map(owner).collect())
-    }
-}
-
-/// The folder of the objects that are held for a target; `None` for a link.
-fn own_folder(target: &DeliveryTarget) -> Option<String> {
-    let DeliveryTarget::Subscription { topic, name, .. } = target else {
-        return None;
-    };
-    layout::held_folder(&layout::held_of(topic, name)).map(str::to_owned)
+pub(crate) async fn links<P: Ports>(
+    State(overview): State<LinkOverview<P>>,
+) -> ApiResult<LinksView> {
+    Ok(JsonResponse::new(overview.unhealthy_links().await?))
 }

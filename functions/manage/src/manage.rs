@@ -1,24 +1,24 @@
-//! The manage function: its ports, its settings and its URLs.
+//! The manage function: the ports and settings that its collaborators are made of, and its URLs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::HeaderValue;
-use bytes::Bytes;
 use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
-use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::{ActivityNotes, LinkHealth, OutboundSender, WrongKeys, signal_wake};
+use posthaste_ports::{InstallationExaminer, Ports};
+use posthaste_services::{ActivityNotes, LinkHealth, WrongKeys};
 use url::Url;
 
 use posthaste_delivery_log::DeliveryLog;
 
 use crate::begun_requests::BegunRequests;
 
-/// The manage function over its ports.
+/// The manage function over its ports. Handlers take collaborators of it (axum's `FromRef`), which see
+/// one to three of the ports each.
 #[derive(Debug)]
 pub struct Manage<P: Ports> {
     /// The state bucket.
@@ -87,27 +87,7 @@ pub struct LogSettings {
     pub gaps: Vec<LogGap>,
 }
 
-impl<P: Ports> Manage<P> {
-    /// The sender of requests to endpoints.
-    pub(crate) fn outbound(&self) -> OutboundSender<'_, P::Webhook, P::Clock> {
-        OutboundSender {
-            webhook: &self.webhooks,
-            clock: &self.clock,
-        }
-    }
-
-    /// Writes an object that asks wake for work. wake may rest until it is signalled, so that comes
-    /// first.
-    pub(crate) async fn put_work(&self, key: &str, bytes: Bytes) -> Result<(), PortError> {
-        signal_wake(&self.state, self.clock.now()).await?;
-        self.state
-            .put(key, bytes, PutCondition::Always)
-            .await
-            .map(drop)
-    }
-}
-
-/// The function, as handlers receive it.
+/// The function, as its guards receive it.
 pub(crate) type ManageState<P> = State<Arc<Manage<P>>>;
 
 /// The URL of a path below `base`, which may have a path itself, with or without a final slash.

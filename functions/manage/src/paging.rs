@@ -1,6 +1,8 @@
 //! Pages of lists: the number of items, and the place where a page begins. Cursors are opaque to
 //! clients.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
@@ -11,6 +13,9 @@ const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// Most items on one page.
 const PAGE_ITEMS_MAX: usize = 1000;
+
+/// The time after which a list answers what it has found, and where to go on.
+pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The page that a client asks for.
 pub(crate) struct PageRequest {

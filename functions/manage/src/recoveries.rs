@@ -1,17 +1,33 @@
 //! Recoveries by themselves, as lists of dead letters tell of them.
 
 use std::error::Error;
+use std::sync::Arc;
 
+use axum::extract::FromRef;
 use posthaste_core::api::RecoveryView;
 use posthaste_core::stored::{RecoveryMark, ReplayRecord, layout};
 use posthaste_ports::{ObjectStore, PortError, Ports};
 
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// Most recoveries that a list tells of.
 const SHOWN_MAX: usize = 20;
 
-impl<P: Ports> Manage<P> {
+/// The reader of recoveries.
+pub(crate) struct RecoveryReader<P: Ports> {
+    state: SharedPort<P, P::Store>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for RecoveryReader<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+        }
+    }
+}
+
+impl<P: Ports> RecoveryReader<P> {
     /// The recoveries whose marks have this key, or begin with it. A list of dead letters does not
     /// fail for want of them.
     pub(crate) async fn list_recoveries(&self, prefix: &str) -> Vec<RecoveryView> {

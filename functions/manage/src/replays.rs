@@ -1,36 +1,28 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
+mod letter_preview;
 pub(crate) mod list;
 mod log_preview;
-mod open;
 mod outcomes;
-mod preview;
-
-use std::error::Error;
+mod starter;
+mod store;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{
-    AuditAction, MemberChange, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
-    StatusState,
-};
-use posthaste_core::model::{FormatError, REPLAY_ID_BYTES_MAX};
-use posthaste_core::release::{ReplayRequestError, ReplaySelection};
-use posthaste_core::stored::{ReplayRecord, layout};
-use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, StoredObject};
-use posthaste_services::{ObjectEdit, UpdatedObject, update_object};
+use posthaste_core::api::{AuditAction, MemberChange, ReplayPreview, ReplayRequest, ReplayView};
+use posthaste_core::stored::ReplayRecord;
+use posthaste_ports::Ports;
+use posthaste_services::UpdatedObject;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::answer::{ApiError, ApiResult, JsonResponse, unusable_record};
-use crate::audit::RequestCaller;
+use self::outcomes::OutcomeCounter;
+use self::starter::{ReplayStarter, StartedReplay};
+use self::store::ReplayStore;
+use crate::answer::{ApiError, ApiResult, JsonResponse};
+use crate::audit::{AuditTrail, RequestCaller};
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
-use crate::manage::ManageState;
-
-/// The problem of a replay from a log that is not written.
-const LOG_IS_OFF: &str = "deliveryLog of the topic is off: there is nothing to replay from";
 
 /// The path of a replay.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -64,68 +56,18 @@ pub(crate) struct ReplayPath {
             headers(("Location" = String, description = "The path that shows the replay"))),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn replay<P: Ports>(
-    State(manage): ManageState<P>,
+    State(starter): State<ReplayStarter<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ReplayRequest>,
 ) -> Result<Response, ApiError> {
-    let record = manage.existing_record(&path.topic).await?;
-    let (name, settings) = path.find_in(&record)?;
-    let topic = &record.name;
-    let now = manage.clock.now();
-    let request = request.with_fixed_times(now);
-    let selection =
-        ReplaySelection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
-    let created = record.identities_of(name);
-    if selection.is_of_log() && manage.is_log_off(Some(&record)) {
-        let problem = ApiProblem::new(ProblemKind::BadSettings).member("source");
-        return Err(problem.detail(LOG_IS_OFF).into());
+    match starter.start_replay(caller, &path, request).await? {
+        StartedReplay::DryRun(preview) => Ok(JsonResponse::new(preview).into_response()),
+        StartedReplay::Stored(replay) => {
+            let location = format!("/replays/{}", replay.id);
+            Ok(JsonResponse::accepted(replay.to_view(), location).into_response())
+        }
     }
-    if request.dry_run {
-        let output = settings
-            .delivery_schema
-            .unwrap_or(record.settings.input_schema);
-        let preview: ReplayPreview = if selection.is_of_log() {
-            let topic = record.compile().map_err(|_| unusable_record())?;
-            let to = topic
-                .find_subscription(name)
-                .ok_or_else(|| path.unknown_problem())?;
-            manage.log_preview(&selection, to).await?
-        } else {
-            manage
-                .preview_replay(&selection, &(output, created))
-                .await?
-        };
-        return Ok(JsonResponse::new(preview).into_response());
-    }
-    let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
-    let entry = manage.new_audit_entry(caller, AuditAction::BeginReplay);
-    let entry = entry
-        .of_subscription(topic, name)
-        .of_target(&id)
-        .with_detail(&json!(request).to_string());
-    let mut replay = ReplayRecord::new(id, topic.clone(), (name.clone(), &created), request, now);
-    if settings
-        .status
-        .as_ref()
-        .is_some_and(|status| status.effective_at(now).state != StatusState::Active)
-    {
-        replay = replay.with_state(
-            ReplayState::Waiting,
-            Some(ReplayReason::SubscriptionNotActive),
-            now,
-        );
-    }
-    let (replay, is_new) = manage
-        .run_audited(entry, manage.open_replay(replay), |entry, (replay, _)| {
-            entry.of_target(&replay.id)
-        })
-        .await?;
-    tracing::info!(
-        replay_id = replay.id, %topic, subscription = %name, is_new, "a replay was asked for"
-    );
-    let location = format!("/replays/{}", replay.id);
-    Ok(JsonResponse::accepted(replay.to_view(), location).into_response())
 }
 
 /// Show a replay
@@ -136,12 +78,12 @@ pub(crate) async fn replay<P: Ports>(
     responses((status = 200, description = "The replay", body = ReplayView),
         NoReplay, BadRequests, Problems))]
 pub(crate) async fn show_replay<P: Ports>(
-    State(manage): ManageState<P>,
+    State(replays): State<ReplayStore<P>>,
+    State(outcomes): State<OutcomeCounter<P>>,
     Path(path): Path<ReplayPath>,
 ) -> ApiResult<ReplayView> {
-    let object = manage.state.get(&replay_key(&path.id)?).await?;
-    let replay = parse(&path.id, object)?;
-    let outcomes = manage.replay_outcomes(&replay).await;
+    let replay = replays.load_replay(&path.id).await?;
+    let outcomes = outcomes.replay_outcomes(&replay).await;
     Ok(JsonResponse::new(replay.to_view().with_outcomes(outcomes)))
 }
 
@@ -153,34 +95,22 @@ pub(crate) async fn show_replay<P: Ports>(
     responses((status = 200, description = "The replay as it is now", body = ReplayView),
         NoReplay, BadRequests, Unchanged, Problems))]
 pub(crate) async fn cancel_replay<P: Ports>(
-    State(manage): ManageState<P>,
+    State(replays): State<ReplayStore<P>>,
+    State(audit): State<AuditTrail<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<ReplayPath>,
 ) -> ApiResult<ReplayView> {
     let id = &path.id;
-    let key = replay_key(&path.id)?;
-    let replay = parse(id, manage.state.get(&key).await?)?;
+    let replay = replays.load_replay(id).await?;
     if replay.has_ended() {
         return Ok(JsonResponse::new(replay.to_view()));
     }
-    let entry = manage.new_audit_entry(caller, AuditAction::CancelReplay);
+    let entry = audit.new_entry(caller, AuditAction::CancelReplay);
     let entry = entry
         .of_subscription(&replay.topic, &replay.subscription)
         .of_target(id);
-    let cancel = async {
-        let cancelled = update_object(&manage.state, &key, |found| {
-            let replay = parse(id, found)?;
-            if replay.has_ended() {
-                return Ok::<_, ApiProblem>(ObjectEdit::Keep(replay));
-            }
-            let now = manage.clock.now();
-            let replay =
-                replay.with_state(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
-            Ok(ObjectEdit::Write(replay.render(), replay))
-        });
-        Ok(cancelled.await?)
-    };
-    let UpdatedObject { answer, etag } = manage
+    let cancel = async { Ok(replays.cancel_replay(id).await?) };
+    let UpdatedObject { answer, etag } = audit
         .run_audited(entry, cancel, |entry, cancelled| {
             entry.with_changes(state_change(&replay, &cancelled.answer))
         })
@@ -200,39 +130,4 @@ fn state_change(before: &ReplayRecord, after: &ReplayRecord) -> Vec<MemberChange
         after,
     };
     Vec::from_iter((change.before != change.after).then_some(change))
-}
-
-pub(crate) fn bad_settings(error: &ReplayRequestError) -> ApiProblem {
-    ApiProblem::new(ProblemKind::BadSettings)
-        .member(error.member())
-        .detail(error.to_string())
-}
-
-fn replay_key(id: &str) -> Result<String, ApiProblem> {
-    let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if is_id {
-        Ok(layout::replay_record_key(id))
-    } else {
-        Err(unknown_replay())
-    }
-}
-
-fn unknown_replay() -> ApiProblem {
-    ApiProblem::new(ProblemKind::NotFound).detail("there is no replay of this id")
-}
-
-fn parse(id: &str, object: Option<StoredObject>) -> Result<ReplayRecord, ApiProblem> {
-    ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes)
-        .map_err(|error| unusable_replay_problem(id, &error))
-}
-
-/// The problem of a record that cannot be read.
-fn unusable_replay_problem(id: &str, error: &FormatError) -> ApiProblem {
-    tracing::error!(
-        replay_id = id,
-        error = error as &dyn Error,
-        "the record of a replay cannot be used"
-    );
-    ApiProblem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
 }

@@ -2,9 +2,8 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::{AuditAction, StatusState, SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{StatusState, SubscriptionPage, SubscriptionSettings};
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
@@ -16,9 +15,12 @@ use crate::document::{
     UnknownTopic,
 };
 use crate::extract::{JsonBody, Path, Query, SubscriptionPath, TopicPath};
-use crate::health_changes::HealthChanges;
-use crate::manage::ManageState;
+use crate::last_outcomes::LastOutcomes;
 use crate::paging::{PageRequest, encode_cursor, folded_prefix};
+use crate::request_clock::RequestClock;
+use crate::subscription_editor::SubscriptionEditor;
+use crate::topic_records::TopicRecords;
+use crate::waiting::SubscriptionOutlook;
 
 /// The query of subscriptions.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -58,15 +60,17 @@ impl SubscriptionQuery {
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
         BadRequests, UnknownTopic, Problems))]
 pub(crate) async fn list_subscriptions<P: Ports>(
-    State(manage): ManageState<P>,
+    State(records): State<TopicRecords<P>>,
+    State(outlook): State<SubscriptionOutlook<P>>,
+    State(clock): State<RequestClock<P>>,
     Path(path): Path<TopicPath>,
     Query(query): Query<SubscriptionQuery>,
 ) -> ApiResult<SubscriptionPage> {
     let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     let prefix = folded_prefix(&query.prefix)?;
-    let record = manage.existing_record(&path.topic).await?;
+    let record = records.existing_record(&path.topic).await?;
     let after = after.unwrap_or_default();
-    let now = manage.clock.now();
+    let now = clock.now();
     let mut rest: Vec<_> = record
         .settings
         .subscriptions
@@ -87,7 +91,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         .iter()
         .map(|(_, name, settings)| settings.to_view(name, now))
         .collect();
-    manage.add_waiting(&record, &mut subscriptions).await;
+    outlook.add_waiting(&record, &mut subscriptions).await;
     Ok(JsonResponse::new(SubscriptionPage {
         subscriptions,
         cursor,
@@ -104,16 +108,19 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         headers(("ETag" = String, description = "The version, for If-Match"))),
         BadRequests, UnknownSubscription, Problems))]
 pub(crate) async fn get_subscription<P: Ports>(
-    State(manage): ManageState<P>,
+    State(records): State<TopicRecords<P>>,
+    State(outlook): State<SubscriptionOutlook<P>>,
+    State(outcomes): State<LastOutcomes<P>>,
+    State(clock): State<RequestClock<P>>,
     Path(path): Path<SubscriptionPath>,
 ) -> ApiResult<SubscriptionSettings> {
-    let record = manage.existing_record(&path.topic).await?;
+    let record = records.existing_record(&path.topic).await?;
     let (name, settings) = path.find_in(&record)?;
-    let mut shown = settings.to_view(name, manage.clock.now());
-    manage
+    let mut shown = settings.to_view(name, clock.now());
+    outlook
         .add_waiting(&record, std::slice::from_mut(&mut shown))
         .await;
-    shown.last_outcome = manage.last_outcome(&record, name).await.map(Box::new);
+    shown.last_outcome = outcomes.last_outcome(&record, name).await.map(Box::new);
     Ok(JsonResponse::with_etag(
         shown,
         subscription_etag(&record, settings),
@@ -137,45 +144,15 @@ pub(crate) async fn get_subscription<P: Ports>(
         (status = 201, description = "Created", body = SubscriptionSettings),
         BadRequests, UnknownTopic, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_subscription<P: Ports>(
-    State(manage): ManageState<P>,
+    State(editor): State<SubscriptionEditor<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     conditions: WriteConditions,
     JsonBody(written): JsonBody<SubscriptionSettings>,
 ) -> ApiResult<SubscriptionSettings> {
-    let editor = manage.editor();
-    let until = manage.work_ends();
-    let edit = |record: &mut TopicRecord| {
-        let present = record.settings.find_subscription(&path.name);
-        conditions.check(
-            present
-                .map(|(_, settings)| subscription_etag(record, settings))
-                .as_deref(),
-        )?;
-        editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)
-    };
-    let entry = manage.new_audit_entry(caller, AuditAction::PutSubscription);
-    let entry = entry.of_subscription(&path.topic, &path.name);
-    let (record, change) = manage
-        .change_existing(entry, &path.topic, &[&path.name], edit)
-        .await?;
-    tracing::info!(
-        topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
-    );
-    let record = manage
-        .follow_up_write(record, std::slice::from_ref(&change), until)
-        .await;
-    let settings = record
-        .settings
-        .subscriptions
-        .get(&change.name)
-        .ok_or_else(|| path.unknown_problem())?;
-    let shown = change.response_view(settings, manage.clock.now());
-    Ok(JsonResponse::for_put(
-        shown,
-        subscription_etag(&record, settings),
-        change.is_new,
-    ))
+    editor
+        .put_subscription(caller, &path, &conditions, &written)
+        .await
 }
 
 /// Delete a subscription
@@ -187,33 +164,13 @@ pub(crate) async fn put_subscription<P: Ports>(
     responses((status = 204, description = "Deleted"), BadRequests, UnknownSubscription,
         FailedPrecondition, Unchanged, Problems))]
 pub(crate) async fn delete_subscription<P: Ports>(
-    State(manage): ManageState<P>,
+    State(editor): State<SubscriptionEditor<P>>,
     RequestCaller(caller): RequestCaller,
     Path(path): Path<SubscriptionPath>,
     conditions: WriteConditions,
 ) -> Result<StatusCode, ApiError> {
-    let edit = |record: &mut TopicRecord| {
-        let (name, settings) = path.find_in(record)?;
-        conditions.check(Some(&subscription_etag(record, settings)))?;
-        let name = name.clone();
-        let removed = record.settings.subscriptions.remove(&name);
-        Ok((name, removed))
-    };
-    let until = manage.work_ends();
-    let entry = manage.new_audit_entry(caller, AuditAction::DeleteSubscription);
-    let entry = entry.of_subscription(&path.topic, &path.name);
-    let (record, (name, removed)) = manage
-        .change_existing(entry, &path.topic, &[], edit)
+    editor
+        .delete_subscription(caller, &path, &conditions)
         .await?;
-    tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
-    let mut health = HealthChanges::default();
-    health.forget_subscription(
-        &record.name,
-        &name,
-        removed
-            .iter()
-            .flat_map(|settings| settings.endpoint.links()),
-    );
-    manage.apply_after_write(&record.name, &health, until).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,20 +2,47 @@
 //! use.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Ports};
+use posthaste_services::ActivityNotes;
 use posthaste_services::activity::ActivityError;
 
 use crate::answer::ApiError;
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
+use crate::topic_records::TopicRecords;
+use crate::wake_queue::WakeQueue;
 
-impl<P: Ports> Manage<P> {
+/// The notes of the use of temporary topics and subscriptions.
+pub(crate) struct UseNotes<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    activity: SharedPort<P, ActivityNotes>,
+    clock: P::Clock,
+    records: TopicRecords<P>,
+    wake: WakeQueue<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for UseNotes<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            activity: SharedPort::new(manage, |it| &it.activity),
+            clock: manage.clock.clone(),
+            records: TopicRecords::from_ref(manage),
+            wake: WakeQueue::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> UseNotes<P> {
     /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the
     /// subscriptions that this write changes or that the user named. It must run before the
     /// record is written. Wake removes a note that nothing needs. Without its note, a
@@ -29,7 +56,8 @@ impl<P: Ports> Manage<P> {
         if !next.is_temporary() {
             return Ok(());
         }
-        self.put_work(&layout::temporary_mark_key(&next.name), Bytes::new())
+        self.wake
+            .put_work(&layout::temporary_mark_key(&next.name), Bytes::new())
             .await?;
         for (name, settings) in &next.settings.subscriptions {
             let before = present.and_then(|present| present.settings.subscriptions.get(name));
@@ -43,7 +71,7 @@ impl<P: Ports> Manage<P> {
 
     /// Notes that a subscription's dead letters are read. If that fails, they are still shown.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
-        let Ok(Some(record)) = self.load_record(topic).await else {
+        let Ok(Some(record)) = self.records.load_record(topic).await else {
             return;
         };
         if let Some(idle) = record.settings.auto_delete_on_idle {
@@ -85,7 +113,7 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), ApiError> {
         let noted = self
             .activity
-            .note_by_key(&self.state, key, idle, self.clock.now())
+            .note_by_key(&*self.state, key, idle, self.clock.now())
             .await;
         noted.map_err(|error| {
             tracing::warn!(%topic, error = &error as &dyn Error, "activity not stored");

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bad_requests;
+mod collaborators;
 mod conditions;
 mod dead_letters;
 mod delivery_headers;

@@ -1,26 +1,17 @@
-//! Topic records in the state store: read whole, changed by conditional put.
+//! Topic records in the state store, as they are read.
 
 use std::error::Error;
+use std::sync::Arc;
 
-use bytes::Bytes;
-use parking_lot::Mutex;
-use posthaste_core::api::edit::SettingsEditor;
+use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{AuditEntry, AuditOutcome, SubscriptionSettings};
-use posthaste_core::model::{
-    CREATION_ID_BYTES, CreationId, FormatError, SubscriptionName, Timestamp, TopicName,
-};
-use posthaste_core::stored::{TopicRecord, TopicRecordError, layout, record_changes};
-use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, ObjectStore, Ports, StoredObject};
-use posthaste_services::audit::{begin_change, end_change, note_expired};
-use posthaste_services::topics::delete_topic;
-use posthaste_services::update::UPDATE_TRIES_MAX;
-use posthaste_services::{ObjectEdit, UpdateError, update_object_with};
+use posthaste_core::model::TopicName;
+use posthaste_core::stored::{FormatError, TopicRecord, TopicRecordError, layout};
+use posthaste_ports::{Clock, ETag, ObjectStore, Ports, StoredObject};
 
-use crate::answer::{ApiError, conflict_problem, record_problem, unknown_topic};
-use crate::conditions::{WriteConditions, subscription_etag};
-use crate::extract::SubscriptionPath;
+use crate::answer::{ApiError, record_problem, unknown_topic};
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// The state of a topic's place in the store.
 pub(crate) enum StoredTopic {
@@ -43,61 +34,22 @@ impl StoredTopic {
     }
 }
 
-/// The note of a change that another writer made before this one could be.
-const OVERTAKEN: &str = "another change made the same before it";
-
-/// A change of a record in the audit trail, over all its tries.
-struct ChangeTrail<T> {
-    /// The entry, once a try has written it.
-    begun: Option<AuditEntry>,
-    /// Whether the last try found nothing to be changed any more.
-    is_overtaken: bool,
-    /// The record that the last try wrote, and its answer. Whether it was written is not known
-    /// where the edit runs again.
-    written: Option<(TopicRecord, T)>,
+/// The records of topics.
+pub(crate) struct TopicRecords<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
 }
 
-impl<T> Default for ChangeTrail<T> {
-    fn default() -> Self {
+impl<P: Ports> FromRef<Arc<Manage<P>>> for TopicRecords<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
         Self {
-            begun: None,
-            is_overtaken: false,
-            written: None,
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
         }
     }
 }
 
-impl<T: Clone> ChangeTrail<T> {
-    /// Notes a try that is about to be written: its entry, `None` if it changes nothing, and what
-    /// it answers.
-    fn note_try(&mut self, entry: Option<AuditEntry>, answer: &(TopicRecord, T)) {
-        self.is_overtaken = entry.is_none();
-        self.written = entry.is_some().then(|| answer.clone());
-        self.begun = entry.or_else(|| self.begun.take());
-    }
-}
-
-/// Whether the change of this entry is one of the last changes of the record in this object.
-fn has_change(found: Option<&StoredObject>, entry: &AuditEntry) -> bool {
-    let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
-    record.is_some_and(|record| record.has_change(&entry.id))
-}
-
-/// The entry of a change from `present` to `next`; `None` if it changes nothing. Values that are
-/// not shown, such as the query of a URL, differ without a member that says so.
-fn entry_of(
-    entry: &AuditEntry,
-    present: Option<&TopicRecord>,
-    next: &TopicRecord,
-    now: Timestamp,
-) -> Option<AuditEntry> {
-    let changes = record_changes(present, Some(next), now);
-    let is_same = present.is_some_and(|present| next.has_settings_of(present));
-    let is_hidden = changes.is_empty() && entry.is_own();
-    (!is_same && !is_hidden).then(|| entry.clone().with_changes(changes))
-}
-
-impl<P: Ports> Manage<P> {
+impl<P: Ports> TopicRecords<P> {
     /// The record of a topic that must exist.
     pub(crate) async fn existing_record(&self, topic: &TopicName) -> Result<TopicRecord, ApiError> {
         Ok(self
@@ -121,212 +73,6 @@ impl<P: Ports> Manage<P> {
             .stored_topic(&key, object)?
             .into_record()
             .map(|(record, _)| record))
-    }
-
-    /// Changes one subscription if the conditions hold for it, as [`Self::change_record`] does. Answers
-    /// the name as it is stored, and the result of `edit`.
-    pub(crate) async fn change_subscription<T: Clone>(
-        &self,
-        entry: AuditEntry,
-        path: &SubscriptionPath,
-        conditions: &WriteConditions,
-        edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, ApiProblem>,
-    ) -> Result<(TopicRecord, SubscriptionName, T), ApiError> {
-        let edit = |record: &mut TopicRecord| {
-            let (name, settings) = path.find_in(record)?;
-            conditions.check(Some(&subscription_etag(record, settings)))?;
-            let name = name.clone();
-            let settings = record
-                .settings
-                .subscriptions
-                .get_mut(&name)
-                .ok_or_else(|| path.unknown_problem())?;
-            let answer = edit(&name, settings)?;
-            Ok((name, answer))
-        };
-        let entry = entry.of_subscription(&path.topic, &path.name);
-        let (record, (name, answer)) = self.change_existing(entry, &path.topic, &[], edit).await?;
-        Ok((record, name, answer))
-    }
-
-    /// Changes the record of a topic that must exist, as [`Self::change_record`] does. Answers the record
-    /// and the result of `edit`.
-    pub(crate) async fn change_existing<T: Clone>(
-        &self,
-        entry: AuditEntry,
-        topic: &TopicName,
-        named: &[&SubscriptionName],
-        edit: impl Fn(&mut TopicRecord) -> Result<T, ApiProblem>,
-    ) -> Result<(TopicRecord, T), ApiError> {
-        let edit = |present: Option<TopicRecord>| {
-            let mut record = present.ok_or_else(|| unknown_topic(topic))?;
-            let answer = edit(&mut record)?;
-            Ok((record, answer))
-        };
-        self.change_record(entry, topic, named, edit).await
-    }
-
-    /// Changes the record of a topic: `edit` makes the next record from the present one. It runs
-    /// again with the newer one if another writer was faster. Answers the record and the other
-    /// result of `edit`. The subscriptions that the user `named` count as used, even if nothing
-    /// about them changes. The audit trail gets `entry` with what differs, before the record is
-    /// written and once it is, if something differs; of what posthaste does by itself only if that
-    /// can be seen.
-    pub(crate) async fn change_record<T: Clone>(
-        &self,
-        entry: AuditEntry,
-        topic: &TopicName,
-        named: &[&SubscriptionName],
-        edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), ApiProblem>,
-    ) -> Result<(TopicRecord, T), ApiError> {
-        let key = layout::topic_record_key(topic);
-        let entry = entry.of_topic(topic);
-        let trail = Mutex::new(ChangeTrail::default());
-        let edit = |found: Option<StoredObject>| async {
-            // The answer to the write was lost, and the store was asked again: it is made.
-            let written = trail.lock().written.take();
-            if let Some(answer) = written
-                && has_change(found.as_ref(), &entry)
-            {
-                return Ok(ObjectEdit::Keep(answer));
-            }
-            self.note_expired(found.as_ref()).await?;
-            let present = match self.stored_topic(&key, found)? {
-                StoredTopic::Leaving => {
-                    return Err(conflict_problem()
-                        .detail("the topic is being deleted")
-                        .into());
-                }
-                place => place.into_record().map(|(record, _)| record),
-            };
-            let (record, answer) = edit(present.clone())?;
-            let now = self.clock.now();
-            let record = record.with_identities(present.as_ref(), now, || self.creation_id());
-            let record = TopicRecord {
-                updated_at: now,
-                ..record
-            };
-            self.note_temporary(present.as_ref(), &record, named)
-                .await?;
-            let begun = entry_of(&entry, present.as_ref(), &record, now);
-            let record = match &begun {
-                Some(begun) => {
-                    begin_change(&self.state, begun).await?;
-                    record.changed_by(&begun.id)
-                }
-                None => record,
-            };
-            let bytes = record.render();
-            let answer = (record, answer);
-            trail.lock().note_try(begun, &answer);
-            self.note_begun(present.as_ref(), &answer.0).await?;
-            Ok::<_, ApiError>(ObjectEdit::Write(bytes, answer))
-        };
-        let changed = match update_object_with(&self.state, &key, edit).await {
-            Ok(updated) => Ok(updated.answer),
-            Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
-            Err(error) => Err(error.into()),
-        };
-        self.end_trail(trail.into_inner(), changed.as_ref().map(drop))
-            .await;
-        changed
-    }
-
-    /// Writes down how a change of a record ended, if it was begun.
-    async fn end_trail<T>(&self, trail: ChangeTrail<T>, changed: Result<(), &ApiError>) {
-        let Some(entry) = trail.begun else {
-            return;
-        };
-        if trail.is_overtaken && changed.is_ok() {
-            let entry = entry.with_detail(OVERTAKEN);
-            end_change(&self.state, entry, AuditOutcome::Refused).await;
-        } else {
-            self.end_audited(entry, changed).await;
-        }
-    }
-
-    /// Writes down what the next write of a record drops because its time is over.
-    async fn note_expired(&self, found: Option<&StoredObject>) -> Result<(), ApiError> {
-        let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
-        if let Some(record) = record.filter(|record| record.deleted_at.is_none()) {
-            note_expired(&self.state, &record, self.clock.now()).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if
-    /// another writer was faster. `None` if the record was damaged: it is deleted too, so that
-    /// the topic can be written again.
-    pub(crate) async fn delete_record(
-        &self,
-        entry: AuditEntry,
-        topic: &TopicName,
-        check: impl Fn(Option<&TopicRecord>) -> Result<(), ApiProblem>,
-    ) -> Result<Option<TopicRecord>, ApiError> {
-        let mut begun = None;
-        let entry = entry.of_topic(topic);
-        let deleted = self.delete_noting(entry, &mut begun, topic, check).await;
-        if let Some(entry) = begun {
-            self.end_audited(entry, deleted.as_ref().map(drop)).await;
-        }
-        deleted
-    }
-
-    /// Deletes a topic as [`Self::delete_record`] does, and leaves the entry that was begun in `begun`.
-    async fn delete_noting(
-        &self,
-        entry: AuditEntry,
-        begun: &mut Option<AuditEntry>,
-        topic: &TopicName,
-        check: impl Fn(Option<&TopicRecord>) -> Result<(), ApiProblem>,
-    ) -> Result<Option<TopicRecord>, ApiError> {
-        let key = layout::topic_record_key(topic);
-        for _ in 0..UPDATE_TRIES_MAX {
-            let object = match self.state.get(&key).await {
-                Err(error) if error.kind == ErrorKind::Damaged => {
-                    check(None)?;
-                    let entry = entry.with_detail("its record was damaged");
-                    begin_change(&self.state, begun.insert(entry)).await?;
-                    self.state.delete(&key).await?;
-                    tracing::warn!(%topic, error = &error as &dyn Error, "damaged topic deleted");
-                    return Ok(None);
-                }
-                read => read.map_err(|error| record_problem(&error))?,
-            };
-            let found = self.stored_topic(&key, object)?.into_record();
-            let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
-            check(Some(&record))?;
-            let changes = record_changes(Some(&record), None, self.clock.now());
-            let entry = entry.clone().with_changes(changes);
-            begin_change(&self.state, begun.insert(entry)).await?;
-            // wake looks at the topic, and removes what is left of it if this process dies.
-            self.put_work(&layout::temporary_mark_key(&record.name), Bytes::new())
-                .await?;
-            match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
-                // The topic does not exist any more, even if its object was left behind.
-                Ok(_) => return Ok(Some(record)),
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(conflict_problem().into())
-    }
-
-    /// An editor for a write at this moment.
-    pub(crate) fn editor(&self) -> SettingsEditor<'_, impl Fn(&mut [u8])> {
-        SettingsEditor {
-            random: |bytes: &mut [u8]| self.entropy.fill(bytes),
-            now: self.clock.now(),
-            addresses: &self.address_policy,
-            own_publish_urls: &self.own_publish_urls,
-        }
-    }
-
-    /// A new id, which tells a creation from others of the same name.
-    fn creation_id(&self) -> CreationId {
-        let mut bytes = [0; CREATION_ID_BYTES];
-        self.entropy.fill(&mut bytes);
-        CreationId::new(bytes)
     }
 
     /// The place of a topic with this object. A broken record is a failure of the program: it does

@@ -1,4 +1,4 @@
-//! The events that wait for subscriptions, their health, and the end of their last attempt.
+//! The events that wait for subscriptions, and their health.
 //!
 //! Nothing here fails a request: what cannot be read is logged and left out of the answer.
 
@@ -6,37 +6,55 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::api::events::{AttemptView, DeliveryView};
+use axum::extract::FromRef;
+use posthaste_core::api::events::DeliveryView;
 use posthaste_core::api::{
-    IsoTimestamp, KnownHealth, LastOutcomeView, LinkView, NextAttempt, StatusState,
-    SubscriptionHealthView, SubscriptionSettings,
+    IsoTimestamp, KnownHealth, LinkView, NextAttempt, StatusState, SubscriptionHealthView,
+    SubscriptionSettings,
 };
 use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetCondition, shard_index};
-use posthaste_core::delivery_log::{DeliveryState, RecordFilter, RecordKind};
+use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::health::book_key;
 use posthaste_core::model::{
     EndpointUrl, SubscriptionName, SubscriptionStatus, Timestamp, TopicName,
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
-use posthaste_services::{WaitingEvents, timeout};
+use posthaste_services::{LinkHealth, timeout};
 
+use crate::log_coverage::LogCoverage;
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
+use crate::waiting_counts::WaitingCounts;
 
 /// Longest time for each part of an answer. It is longer only where a call to the store hangs,
 /// which may take as long as a whole request.
-const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
+pub(crate) const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
 
-/// Longest time for finding the last attempt in the delivery log.
-const LAST_TIME: Duration = Duration::from_secs(1);
-
-/// The age of the oldest attempt that is looked for.
-const LAST_AGE_MAX: Duration = Duration::from_hours(24);
-
-/// What is known of links, part by part.
+/// The parts of what is known of links.
 type LinkShards = Vec<(usize, Arc<LinkShard>)>;
 
-impl<P: Ports> Manage<P> {
+/// The outlook of subscriptions: what waits for them, their health, and when their events are tried
+/// next.
+pub(crate) struct SubscriptionOutlook<P: Ports> {
+    links: SharedPort<P, LinkHealth<P::Store, P::Clock>>,
+    clock: P::Clock,
+    waiting: WaitingCounts<P>,
+    coverage: LogCoverage<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for SubscriptionOutlook<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            links: SharedPort::new(manage, |it| &it.links),
+            clock: manage.clock.clone(),
+            waiting: WaitingCounts::from_ref(manage),
+            coverage: LogCoverage::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> SubscriptionOutlook<P> {
     /// Adds what waits for these subscriptions of a topic, and their health.
     pub(crate) async fn add_waiting(
         &self,
@@ -61,10 +79,15 @@ impl<P: Ports> Manage<P> {
                 LinkShards::new()
             }
         };
-        match in_time(&self.clock, self.waiting_events().count_for(topic, &names)).await {
+        match in_time(
+            &self.clock,
+            self.waiting.waiting_events().count_for(topic, &names),
+        )
+        .await
+        {
             Ok(counts) => {
                 let now = self.clock.now();
-                let is_unrecorded = self.is_log_off(Some(record));
+                let is_unrecorded = self.coverage.is_off(Some(record));
                 for ((it, name), mut count) in shown.iter_mut().zip(&names).zip(counts) {
                     if is_unrecorded {
                         count.forget_recorded();
@@ -95,7 +118,7 @@ impl<P: Ports> Manage<P> {
             }
         };
         let now = self.clock.now();
-        let is_seen = arrivals.is_counting() || !self.is_log_off(Some(record));
+        let is_seen = arrivals.is_counting() || !self.coverage.is_off(Some(record));
         for it in shown {
             let Some(targets) = targets_of_subscription(topic, it) else {
                 continue;
@@ -152,59 +175,6 @@ impl<P: Ports> Manage<P> {
                 let due = it.next_attempt_at.map(|due| due.0);
                 next.for_event(due).map(IsoTimestamp)
             });
-        }
-    }
-
-    /// The count of what waits.
-    pub(crate) fn waiting_events(&self) -> WaitingEvents<'_, P::Queue, P::Store, P::Clock> {
-        WaitingEvents {
-            deliveries: &self.deliveries,
-            slow_deliveries: self.slow_deliveries.as_ref(),
-            state: &self.state,
-            clock: &self.clock,
-            recorded_until: Some(self.log_complete_until().0),
-        }
-    }
-
-    /// The end of the last attempt of a subscription, if the delivery log has it and it is not old.
-    pub(crate) async fn last_outcome(
-        &self,
-        record: &TopicRecord,
-        name: &SubscriptionName,
-    ) -> Option<LastOutcomeView> {
-        if self.is_log_off(Some(record)) {
-            return None;
-        }
-        let day_ms = u64::try_from(LAST_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
-        let from = Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(day_ms));
-        let filter = RecordFilter {
-            topic: Some(record.name.folded()),
-            subscription: Some(name.folded()),
-            kind: Some(RecordKind::Attempt),
-            from: Some(from),
-            without_payload: true,
-            ..RecordFilter::default()
-        };
-        let until = self.clock.monotonic() + LAST_TIME;
-        let listed = self
-            .log
-            .list_records(&filter, 1, || self.clock.monotonic() < until);
-        match timeout(&self.clock, HANGING_TIME_MAX, listed).await? {
-            Ok(page) => page.records.first().map(|record| {
-                let AttemptView {
-                    at,
-                    outcome,
-                    status,
-                    ..
-                } = AttemptView::from(record);
-                LastOutcomeView {
-                    at,
-                    outcome,
-                    status,
-                }
-            }),
-            // It was logged when it became a problem.
-            Err(_) => None,
         }
     }
 }

@@ -13,7 +13,8 @@ use serde::Deserialize;
 use crate::answer::ApiError;
 use crate::document::{BadRequests, Unavailable};
 use crate::extract::Query;
-use crate::manage::ManageState;
+use crate::request_clock::RequestClock;
+use crate::topic_records::TopicRecords;
 
 /// Time for which a receiver may keep the answer. A new key signs beside the old one for the
 /// overlap of its rotation, a day by default, so a set of this age still verifies. With an overlap
@@ -48,11 +49,12 @@ pub(crate) struct KeysQuery {
             content_type = "application/jwk-set+json"),
         BadRequests, Unavailable))]
 pub(crate) async fn webhook_keys<P: Ports>(
-    State(manage): ManageState<P>,
+    State(records): State<TopicRecords<P>>,
+    State(clock): State<RequestClock<P>>,
     Query(query): Query<KeysQuery>,
 ) -> Result<Response, ApiError> {
-    let now = manage.clock.now();
-    let record = manage.load_record(&query.topic).await?;
+    let now = clock.now();
+    let record = records.load_record(&query.topic).await?;
     let keys = record
         .and_then(|record| subscription_keys(&record, &query.subscription, now))
         .unwrap_or_default();

@@ -1,9 +1,9 @@
 //! A replay: opened once for its selection by the request that asks for it, or by wake where that
 //! was cut, carried out by wake, and cancelled by an operator.
 //!
-//! From `functions/manage/src/replays/open.rs`, `shared/services/src/open_replay.rs`,
+//! From `functions/manage/src/replays/store.rs`, `shared/services/src/open_replay.rs`,
 //! `functions/wake/src/jobs/replays.rs` with `replays/left.rs`, `replays/walk.rs` and
-//! `replays/records.rs`, and `cancel_replay` in `functions/manage/src/replays.rs`. Time is what has
+//! `replays/records.rs`, and `cancel_replay` in the first of these. Time is what has
 //! ended when: whether a marker is as old as what is left by its request, and which replays had ended
 //! when another one was asked for.
 

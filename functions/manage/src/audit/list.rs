@@ -1,6 +1,8 @@
 //! The audit trail in lists.
 
-use axum::extract::State;
+use std::sync::Arc;
+
+use axum::extract::{FromRef, State};
 use futures_util::StreamExt;
 use futures_util::stream;
 use posthaste_core::api::{AuditEntry, AuditPage};
@@ -12,10 +14,11 @@ use serde::Deserialize;
 
 use crate::answer::{ApiError, ApiResult, JsonResponse, skip_damaged};
 use crate::document::{BadRequests, Problems};
-use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
-use crate::manage::{Manage, ManageState};
-use crate::paging::{PageRequest, after_in, encode_cursor};
+use crate::manage::Manage;
+use crate::paging::{LIST_TIME_MAX, PageRequest, after_in, encode_cursor};
+use crate::request_clock::RequestClock;
+use crate::shared_port::SharedPort;
 
 /// Entries that are read side by side.
 const READS_AT_ONCE: usize = 16;
@@ -65,12 +68,13 @@ struct AuditKeyRange {
     responses((status = 200, description = "One page of the audit trail", body = AuditPage),
         BadRequests, Problems))]
 pub(crate) async fn list_audit<P: Ports>(
-    State(manage): ManageState<P>,
+    State(trail): State<AuditReader<P>>,
+    State(clock): State<RequestClock<P>>,
     Query(query): Query<AuditQuery>,
 ) -> ApiResult<AuditPage> {
     let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
     let after = after_in(layout::AUDIT, after)?;
-    let (from, to) = WrittenTime::resolve_period(query.from, query.to, manage.clock.now());
+    let (from, to) = WrittenTime::resolve_period(query.from, query.to, clock.now());
     // A page begins behind both: the place where the last one ended, and the end of the period.
     let part = AuditKeyRange {
         topic: query.topic,
@@ -78,7 +82,7 @@ pub(crate) async fn list_audit<P: Ports>(
         end: from.map(layout::audit_key_after),
         items,
     };
-    Ok(JsonResponse::new(manage.audit_page(&part).await?))
+    Ok(JsonResponse::new(trail.audit_page(&part).await?))
 }
 
 impl AuditKeyRange {
@@ -92,7 +96,22 @@ impl AuditKeyRange {
     }
 }
 
-impl<P: Ports> Manage<P> {
+/// The audit trail, for its readers.
+pub(crate) struct AuditReader<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for AuditReader<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+        }
+    }
+}
+
+impl<P: Ports> AuditReader<P> {
     async fn audit_page(&self, part: &AuditKeyRange) -> Result<AuditPage, ApiError> {
         let end = self.clock.monotonic() + LIST_TIME_MAX;
         let mut entries = Vec::new();

@@ -1,8 +1,9 @@
 //! Dead letters of another installation, which keep their keys and places.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRef, FromRequest, Request, State};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditEntry, ImportRequestView, ImportResponse};
@@ -16,10 +17,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::answer::{ApiError, ApiResult, JsonResponse};
-use crate::audit::RequestCaller;
+use crate::audit::{AuditTrail, RequestCaller};
 use crate::document::{BadImports, Problems};
 use crate::extract::{parse_settings, read_body_of, require_json};
-use crate::manage::{Manage, ManageState};
+use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// Objects that are written side by side.
 const PUTS_AT_ONCE: usize = 16;
@@ -35,16 +37,17 @@ const PUTS_AT_ONCE: usize = 16;
     responses((status = 200, description = "What was written, and what was there already", body = ImportResponse),
         BadImports, Problems))]
 pub(crate) async fn import_dead_letters<P: Ports>(
-    State(manage): ManageState<P>,
+    State(importer): State<LetterImporter<P>>,
+    State(audit): State<AuditTrail<P>>,
     RequestCaller(caller): RequestCaller,
     ImportBody(objects): ImportBody,
 ) -> ApiResult<ImportResponse> {
     let letters: usize = objects.iter().map(|(object, _)| object.letters.len()).sum();
     let asked = format!("{} objects with {letters} dead letters", objects.len());
-    let entry = manage.new_audit_entry(caller, AuditAction::ImportDeadLetters);
+    let entry = audit.new_entry(caller, AuditAction::ImportDeadLetters);
     let entry = entry.with_detail(&asked);
-    manage
-        .run_audited(entry, manage.import_objects(objects), with_counts)
+    audit
+        .run_audited(entry, importer.import_objects(objects), with_counts)
         .await
 }
 
@@ -139,7 +142,20 @@ fn check_objects(
     Ok(all)
 }
 
-impl<P: Ports> Manage<P> {
+/// The writer of dead letters of another installation.
+pub(crate) struct LetterImporter<P: Ports> {
+    dead_letters: SharedPort<P, P::DeadLetters>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterImporter<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+        }
+    }
+}
+
+impl<P: Ports> LetterImporter<P> {
     async fn import_objects(
         &self,
         objects: Vec<(MovedObject, ResolvedLetters)>,

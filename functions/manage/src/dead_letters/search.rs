@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
@@ -21,6 +23,8 @@ use super::walk::{DatedObject, NewestFirstWalk, WalkStep};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 use crate::paging::encode_cursor;
+use crate::shared_port::SharedPort;
+use crate::topic_records::TopicRecords;
 
 /// The time after which a page ends. A read that begins just before still ends before the request's
 /// time limit.
@@ -122,13 +126,30 @@ struct PageBuilder<'a> {
     end: Duration,
 }
 
-impl<P: Ports> Manage<P> {
+/// The search for dead letters.
+pub(crate) struct DeadLetterSearch<P: Ports> {
+    dead_letters: SharedPort<P, P::DeadLetters>,
+    clock: P::Clock,
+    records: TopicRecords<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for DeadLetterSearch<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+            clock: manage.clock.clone(),
+            records: TopicRecords::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> DeadLetterSearch<P> {
     /// One page of a search.
     pub(super) async fn search_letters(
         &self,
         search: LetterSearch,
     ) -> Result<DeadLetterPage, ApiError> {
-        let (owners, is_cut) = search.scope.list_owners(&self.dead_letters).await?;
+        let (owners, is_cut) = search.scope.list_owners(&*self.dead_letters).await?;
         let mut written = search.written;
         if let Some(after) = &search.after {
             let end = after.end_time();
@@ -145,7 +166,7 @@ impl<P: Ports> Manage<P> {
         };
         let cut = loop {
             match walk
-                .next_step(&self.dead_letters, || self.clock.monotonic() < end)
+                .next_step(&*self.dead_letters, || self.clock.monotonic() < end)
                 .await?
             {
                 WalkStep::End => break None,
@@ -259,7 +280,7 @@ impl<P: Ports> Manage<P> {
         }
         let read = try_join(
             self.dead_letters.get(&object.key),
-            resolved_letters(&self.dead_letters, &object.key),
+            resolved_letters(&*self.dead_letters, &object.key),
         );
         match read.await {
             Ok((Some(StoredObject { bytes, .. }), resolved)) => {
@@ -281,7 +302,7 @@ impl<P: Ports> Manage<P> {
                 continue;
             };
             if !topics.contains_key(&row.topic) {
-                topics.insert(row.topic.clone(), self.load_record(&topic).await);
+                topics.insert(row.topic.clone(), self.records.load_record(&topic).await);
             }
             match topics.get(&row.topic) {
                 Some(Ok(Some(record))) => write_name(record, row),
@@ -290,6 +311,17 @@ impl<P: Ports> Manage<P> {
                 Some(Err(_)) | None => {}
             }
         }
+    }
+
+    /// Whether no object lies under a prefix. An empty list would hide a name that is written
+    /// wrong.
+    pub(super) async fn has_no_letters(&self, prefix: &str) -> Result<bool, ApiError> {
+        Ok(self
+            .dead_letters
+            .list(prefix, None, 1)
+            .await?
+            .objects
+            .is_empty())
     }
 }
 

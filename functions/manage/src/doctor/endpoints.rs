@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::doctor::{CheckResult, CheckView, endpoint_check};
 use posthaste_core::model::{Link, with_causes};
@@ -16,6 +17,8 @@ use posthaste_ports::{Clock, InstallationExaminer, ObjectStore, Ports};
 use posthaste_services::{list_objects, timeout_at};
 
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
+use crate::topic_records::TopicRecords;
 
 /// Longest time for all endpoints. A request has 25 s, and its answer has to be written.
 const ENDPOINTS_TIME_MAX: Duration = Duration::from_secs(20);
@@ -34,7 +37,7 @@ const LOOKS_MAX: usize = 1000;
 /// Topics that are read at once.
 const READS_AT_ONCE: usize = 16;
 
-/// What the subscriptions have for endpoints.
+/// The hosts that the subscriptions have for endpoints.
 #[derive(Debug, Default)]
 struct EndpointHosts {
     /// The subscriptions of each host, as `into_record/name`.
@@ -45,7 +48,26 @@ struct EndpointHosts {
     is_partial: bool,
 }
 
-impl<P: Ports> Manage<P> {
+/// The checks of endpoints.
+pub(crate) struct EndpointChecks<P: Ports> {
+    examiner: Option<Arc<dyn InstallationExaminer>>,
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+    records: TopicRecords<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for EndpointChecks<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            examiner: manage.examiner.clone(),
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+            records: TopicRecords::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> EndpointChecks<P> {
     /// A check of each host, and of what was left out.
     pub(super) async fn check_endpoints(&self) -> Vec<CheckView> {
         let Some(examiner) = &self.examiner else {
@@ -80,7 +102,7 @@ impl<P: Ports> Manage<P> {
     /// The hosts of all subscriptions, as far as they are read by `until`.
     async fn collect_hosts(&self, until: Duration) -> EndpointHosts {
         let mut found = EndpointHosts::default();
-        let keys = list_objects(&self.state, layout::TOPICS, None);
+        let keys = list_objects(&*self.state, layout::TOPICS, None);
         let reads = keys.map(|listed| async move {
             match listed {
                 Ok(object) => self.record_or_check(&object.key).await,
@@ -108,7 +130,7 @@ impl<P: Ports> Manage<P> {
         let topic = || format!("topic {}", layout::topic_name(key));
         let object = self.state.get(key).await;
         let object = object.map_err(|error| unread_check(&topic(), with_causes(&error)))?;
-        match self.stored_topic(key, object) {
+        match self.records.stored_topic(key, object) {
             Ok(place) => Ok(place.into_record().map(|(record, _)| record)),
             Err(problem) => Err(unread_check(&topic(), problem.detail.unwrap_or_default())),
         }
@@ -154,7 +176,7 @@ fn unread_check(of: &str, found: String) -> CheckView {
     )
 }
 
-/// What was left out.
+/// The check that says how much was left out.
 fn left_out_check(left_out: usize, is_partial: bool) -> Option<CheckView> {
     let secs = ENDPOINTS_TIME_MAX.as_secs();
     let found = match (left_out, is_partial) {

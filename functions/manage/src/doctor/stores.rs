@@ -4,14 +4,19 @@
 //! a version that no object has. A store that refuses the writer says so before it looks at the
 //! condition.
 
+use std::sync::Arc;
+
+use axum::extract::FromRef;
 use bytes::Bytes;
 use futures_util::future::join3;
 use posthaste_core::api::doctor::{CheckResult, CheckView};
 use posthaste_core::model::with_causes;
-use posthaste_ports::{ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
+use posthaste_delivery_log::DeliveryLog;
+use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 
 use super::in_time::in_time;
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// Keys at which nothing ever is, below prefixes where this function may read and write: the names
 /// of their objects have another form.
@@ -22,21 +27,43 @@ const LOG_KEY: &str = "doctor";
 /// A version that no object has.
 const NO_VERSION: &str = "\"doctor\"";
 
-/// What this function does with a store.
+/// The use that this function makes of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoreUse {
     Reads,
     ReadsAndWrites,
 }
 
-impl<P: Ports> Manage<P> {
+/// The checks of the stores.
+pub(crate) struct StoreChecks<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    dead_letters: SharedPort<P, P::DeadLetters>,
+    log: SharedPort<P, DeliveryLog<P::Log>>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for StoreChecks<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+            log: SharedPort::new(manage, |it| &it.log),
+        }
+    }
+}
+
+impl<P: Ports> StoreChecks<P> {
     /// A check of each store.
-    pub(super) async fn check_stores(&self) -> Vec<CheckView> {
+    pub(super) async fn check_stores(&self, clock: &P::Clock) -> Vec<CheckView> {
         let both = StoreUse::ReadsAndWrites;
-        let state = self.check_store(&self.state, "the state", (STATE_KEY, both));
-        let dead_letters =
-            self.check_store(&self.dead_letters, "dead letters", (DEAD_LETTERS_KEY, both));
-        let log = self.check_store(
+        let state = check_store(clock, &*self.state, "the state", (STATE_KEY, both));
+        let dead_letters = check_store(
+            clock,
+            &*self.dead_letters,
+            "dead letters",
+            (DEAD_LETTERS_KEY, both),
+        );
+        let log = check_store(
+            clock,
             self.log.store(),
             "the delivery log",
             (LOG_KEY, StoreUse::Reads),
@@ -44,28 +71,28 @@ impl<P: Ports> Manage<P> {
         let (state, dead_letters, log) = join3(state, dead_letters, log).await;
         vec![state, dead_letters, log]
     }
+}
 
-    async fn check_store<S: ObjectStore>(
-        &self,
-        store: &S,
-        of: &str,
-        (key, uses): (&str, StoreUse),
-    ) -> CheckView {
-        let look = async {
-            match try_store(store, (key, uses)).await {
-                Ok(()) => {
-                    let done = match uses {
-                        StoreUse::Reads => "listed and read",
-                        StoreUse::ReadsAndWrites => "listed and read, and may be written to",
-                    };
-                    CheckView::passed("store", of, done)
-                }
-                Err(error) => CheckView::passed("store", of, with_causes(&error))
-                    .with_result(CheckResult::Failed, store_advice(error.kind)),
+async fn check_store<S: ObjectStore>(
+    clock: &impl Clock,
+    store: &S,
+    of: &str,
+    (key, uses): (&str, StoreUse),
+) -> CheckView {
+    let look = async {
+        match try_store(store, (key, uses)).await {
+            Ok(()) => {
+                let done = match uses {
+                    StoreUse::Reads => "listed and read",
+                    StoreUse::ReadsAndWrites => "listed and read, and may be written to",
+                };
+                CheckView::passed("store", of, done)
             }
-        };
-        in_time(&self.clock, "store", of.to_owned(), look).await
-    }
+            Err(error) => CheckView::passed("store", of, with_causes(&error))
+                .with_result(CheckResult::Failed, store_advice(error.kind)),
+        }
+    };
+    in_time(clock, "store", of.to_owned(), look).await
 }
 
 /// Lists, reads and writes at a key where there is nothing.

@@ -1,8 +1,9 @@
 //! Replays in lists.
 
 use std::pin::pin;
+use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use futures_util::{Stream, TryStreamExt, stream};
 use posthaste_core::api::{ReplayPage, ReplayState, ReplayView};
 use posthaste_core::model::{SubscriptionName, TopicName};
@@ -11,13 +12,13 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::pages;
 use serde::Deserialize;
 
-use super::parse;
+use super::store::parse_replay;
 use crate::answer::{ApiError, ApiResult, JsonResponse, skip_damaged};
 use crate::document::{BadRequests, Problems};
-use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
-use crate::manage::{Manage, ManageState};
-use crate::paging::{PageRequest, after_in, encode_cursor};
+use crate::manage::Manage;
+use crate::paging::{LIST_TIME_MAX, PageRequest, after_in, encode_cursor};
+use crate::shared_port::SharedPort;
 
 /// Most records that a page reads, so that it ends even if the clock stands still.
 const READS_MAX: usize = 2_000;
@@ -68,7 +69,7 @@ impl ReplayQuery {
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(ReplayQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
-    State(manage): ManageState<P>,
+    State(list): State<ReplayList<P>>,
     Query(query): Query<ReplayQuery>,
 ) -> ApiResult<ReplayPage> {
     let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
@@ -80,15 +81,7 @@ pub(crate) async fn list_replays<P: Ports>(
         layout::REPLAYS
     };
     let after = after_in(of, after)?;
-    let page = if query.newest_first {
-        let keys = manage.keys_newest_first(of, after).await?;
-        manage
-            .replay_page(stream::iter(keys.into_iter().map(Ok)), &query, items)
-            .await?
-    } else {
-        let keys = pages::list_objects(&manage.state, of, after).map_ok(|meta| meta.key);
-        manage.replay_page(keys, &query, items).await?
-    };
+    let page = list.list_replays(of, after, &query, items).await?;
     Ok(JsonResponse::new(page))
 }
 
@@ -96,7 +89,39 @@ const fn is_active(state: ReplayState) -> bool {
     matches!(state, ReplayState::Running | ReplayState::Waiting)
 }
 
-impl<P: Ports> Manage<P> {
+/// The replays in lists.
+pub(crate) struct ReplayList<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for ReplayList<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+        }
+    }
+}
+
+impl<P: Ports> ReplayList<P> {
+    /// One page of replays, by their records or markers under this prefix.
+    async fn list_replays(
+        &self,
+        of: &str,
+        after: Option<String>,
+        query: &ReplayQuery,
+        items: usize,
+    ) -> Result<ReplayPage, ApiError> {
+        if query.newest_first {
+            let keys = self.keys_newest_first(of, after).await?;
+            let keys = stream::iter(keys.into_iter().map(Ok));
+            return self.replay_page(keys, query, items).await;
+        }
+        let keys = pages::list_objects(&*self.state, of, after).map_ok(|meta| meta.key);
+        self.replay_page(keys, query, items).await
+    }
+
     /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a
     /// request; of the records, those of the page alone are read.
     async fn keys_newest_first(
@@ -104,7 +129,7 @@ impl<P: Ports> Manage<P> {
         of: &str,
         before: Option<String>,
     ) -> Result<Vec<String>, PortError> {
-        let mut keys: Vec<_> = pages::list_objects(&self.state, of, None)
+        let mut keys: Vec<_> = pages::list_objects(&*self.state, of, None)
             .map_ok(|meta| meta.key)
             .try_collect()
             .await?;
@@ -155,6 +180,6 @@ impl<P: Ports> Manage<P> {
             return Ok(None);
         };
         let object = skip_damaged(self.state.get(&layout::replay_record_key(id)).await)?;
-        Ok(parse(id, object).ok().map(|replay| replay.to_view()))
+        Ok(parse_replay(id, object).ok().map(|replay| replay.to_view()))
     }
 }

@@ -1,5 +1,8 @@
 //! A dead letter that is sent again by its place.
 
+use std::sync::Arc;
+
+use axum::extract::FromRef;
 use posthaste_core::api::DeadLetterPlace;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{DeliveryHistory, choose_delivery, is_same_log_text};
@@ -8,9 +11,9 @@ use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{RestoredLetter, layout};
 use posthaste_ports::Ports;
 
-use super::payload::ResendableEvent;
-use super::{ResendPlan, former_owner_problem};
+use super::payload::{ResendPlan, ResendableEvent, former_owner_problem};
 use crate::answer::ApiError;
+use crate::letters::LetterReader;
 use crate::manage::Manage;
 
 /// The problem of a request that names its event twice.
@@ -22,7 +25,20 @@ const OTHER_OWNER: &str = "the object is not one of the subscription's dead lett
 /// The problem of a key that no store takes.
 const NO_OBJECT: &str = "no object can have this key";
 
-impl<P: Ports> Manage<P> {
+/// The dead letters that requests name by their place.
+pub(super) struct PlacedLetters<P: Ports> {
+    letters: LetterReader<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for PlacedLetters<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            letters: LetterReader::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> PlacedLetters<P> {
     /// The dead letter at this place. `histories` say whether its delivery still waits and, of a
     /// letter of release 0.1, its `webhook-id`.
     pub(super) async fn plan_letter_resend(
@@ -72,7 +88,7 @@ impl<P: Ports> Manage<P> {
         if !is_object_key(&place.object) {
             return Err(bad_member("deadLetter.object", NO_OBJECT));
         }
-        let object = self.letter_object(&place.object).await?;
+        let object = self.letters.letter_object(&place.object).await?;
         let object = object.ok_or_else(|| not_found("there is no such object"))?;
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let letter = letters.into_iter().nth(place.index).and_then(Result::ok);

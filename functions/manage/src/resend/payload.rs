@@ -1,8 +1,10 @@
 //! The payload of an event that is sent again: from the delivery log, the state bucket or a dead
 //! letter.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::ResendChoice;
 use posthaste_core::events::Event;
@@ -12,10 +14,11 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::kept_event::KeptEvent;
 
 use crate::answer::ApiError;
-use crate::dead_letters::{
-    CLOCKS_DIFFER_MAX, DatedObject, DeadLetterScope, NewestFirstWalk, WalkStep, is_lasting,
-};
+use crate::dead_letters::owners::DeadLetterScope;
+use crate::dead_letters::search::{CLOCKS_DIFFER_MAX, is_lasting};
+use crate::dead_letters::walk::{DatedObject, NewestFirstWalk, WalkStep};
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// Longest time for a search of the dead letters. A read that begins just before its end still ends
 /// before the request's time limit.
@@ -48,7 +51,30 @@ pub(super) struct ResendableEvent {
     pub(super) earlier: Option<EarlierLife>,
 }
 
-impl<P: Ports> Manage<P> {
+/// The event that is sent, and what the note says of it.
+pub(super) struct ResendPlan {
+    pub(super) found: ResendableEvent,
+    pub(super) is_waiting: bool,
+}
+
+/// The payloads that are kept of events.
+pub(super) struct KeptPayloads<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    dead_letters: SharedPort<P, P::DeadLetters>,
+    clock: P::Clock,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for KeptPayloads<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+            clock: manage.clock.clone(),
+        }
+    }
+}
+
+impl<P: Ports> KeptPayloads<P> {
     /// The payload of the delivery that was chosen, or of a copy of it.
     pub(super) async fn kept_payload(
         &self,
@@ -82,8 +108,8 @@ impl<P: Ports> Manage<P> {
         id: &'a str,
     ) -> KeptEvent<'a, P::Store, P::DeadLetters> {
         KeptEvent {
-            state: &self.state,
-            dead_letters: &self.dead_letters,
+            state: &*self.state,
+            dead_letters: &*self.dead_letters,
             to,
             id,
             include_former: false,
@@ -101,7 +127,7 @@ impl<P: Ports> Manage<P> {
         searched_from: Option<Timestamp>,
     ) -> Result<ResendableEvent, ApiError> {
         let scope = DeadLetterScope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
-        let (owners, _) = scope.list_owners(&self.dead_letters).await?;
+        let (owners, _) = scope.list_owners(&*self.dead_letters).await?;
         let mut walk = NewestFirstWalk::new(
             owners,
             WrittenIn::default(),
@@ -111,7 +137,7 @@ impl<P: Ports> Manage<P> {
         let mut read = 0;
         loop {
             let objects = match walk
-                .next_step(&self.dead_letters, || self.clock.monotonic() < end)
+                .next_step(&*self.dead_letters, || self.clock.monotonic() < end)
                 .await?
             {
                 WalkStep::Objects(objects) => objects,
@@ -163,9 +189,18 @@ fn payload_gone_problem(chosen: &ResendChoice<'_>) -> ApiProblem {
     ApiProblem::new(ProblemKind::PayloadGone).detail(detail)
 }
 
-pub(super) fn unknown_event(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
+fn unknown_event(searched_from: Option<Timestamp>, is_cut: bool) -> ApiError {
     let log = searched_from.map(|since| format!("; the log was only searched back to {since}"));
     let letters = if is_cut { SEARCH_CUT } else { "" };
     let detail = format!("{UNKNOWN}{}{letters}", log.unwrap_or_default());
     ApiProblem::new(ProblemKind::NotFound).detail(detail).into()
+}
+
+/// The problem of an event that a former owner of the names accepted.
+pub(super) fn former_owner_problem(to: &Subscription) -> ApiProblem {
+    let detail = format!(
+        "the event was accepted for an earlier subscription {} or an earlier topic of this name",
+        to.name
+    );
+    ApiProblem::new(ProblemKind::NotFound).detail(detail)
 }

@@ -1,8 +1,10 @@
 //! The claim of a selection by one request. Every write of the claim is on condition that nobody else
 //! wrote it since, so that only who has it says how far the work came, and that it has ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::model::{FormatError, Timestamp};
 use posthaste_core::stored::LetterEnding;
@@ -13,8 +15,9 @@ use posthaste_services::update::UPDATE_TRIES_MAX;
 use super::worked::{ResolveProgress, StopReason};
 use crate::answer::{ApiError, conflict_problem};
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
-/// Who works on a selection.
+/// The one that works on a selection.
 pub(super) enum SelectionClaim {
     /// This request, from where the work says.
     Own(Box<OwnEnding>),
@@ -32,7 +35,22 @@ pub(super) struct OwnEnding {
     pub(super) ending: LetterEnding,
 }
 
-impl<P: Ports> Manage<P> {
+/// The claims of selections.
+pub(super) struct EndingClaims<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for EndingClaims<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+        }
+    }
+}
+
+impl<P: Ports> EndingClaims<P> {
     /// Claims the selection of a request. One that says where to go on takes the claim over where
     /// that is how far the work came, and is let in beside it elsewhere. A request that says no
     /// place begins anew, also where it takes up what a process left: letters written since may

@@ -1,8 +1,10 @@
 //! Dead letters that a process did not end.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::api::ResolveResponse;
@@ -11,11 +13,15 @@ use posthaste_core::stored::{LetterEnd, LetterEnding, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 
-use super::claim::OwnEnding;
+use super::claim::{EndingClaims, OwnEnding};
+use super::ender::{LetterEnder, ResolveTask, WORKING_TIME};
 use super::worked::{ResolveProgress, StopReason, log_progress};
-use super::{ResolveTask, WORKING_TIME};
 use crate::answer::ApiError;
+use crate::begun_requests::BegunRequests;
+use crate::left_marks::list_left_marks;
 use crate::manage::Manage;
+use crate::request_clock::time_until;
+use crate::shared_port::SharedPort;
 
 /// Selections that are worked on side by side, so that one customer's does not hold up another's.
 const AT_ONCE: usize = 4;
@@ -31,7 +37,28 @@ enum SelectionTurn {
     Taken(Box<OwnEnding>, Timestamp),
 }
 
-impl<P: Ports> Manage<P> {
+/// The dead letters that processes left.
+pub(crate) struct LeftEndings<P: Ports> {
+    state: SharedPort<P, P::Store>,
+    clock: P::Clock,
+    work: SharedPort<P, BegunRequests>,
+    claims: EndingClaims<P>,
+    ender: LetterEnder<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for LeftEndings<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            state: SharedPort::new(manage, |it| &it.state),
+            clock: manage.clock.clone(),
+            work: SharedPort::new(manage, |it| &it.work),
+            claims: EndingClaims::from_ref(manage),
+            ender: LetterEnder::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> LeftEndings<P> {
     /// Ends dead letters that processes left, a few seconds each in turn, until a time of the
     /// clock's `monotonic`. What is not done by then is given back: the next look goes on with it.
     pub(crate) async fn finish_endings(
@@ -40,7 +67,7 @@ impl<P: Ports> Manage<P> {
         until: Duration,
     ) -> Result<(), ApiError> {
         let place = &self.work.endings_seen;
-        let found = self.list_marks(layout::ENDING, place, |_| true).await?;
+        let found = list_left_marks(&*self.state, layout::ENDING, place, |_| true).await?;
         let turns: VecDeque<_> = found
             .into_iter()
             .map(|it| SelectionTurn::Found(it.key))
@@ -71,7 +98,7 @@ impl<P: Ports> Manage<P> {
             SelectionTurn::Taken(own, _) => own.key.clone(),
         };
         let taken = match turn {
-            SelectionTurn::Found(_) if self.time_until(until).is_zero() => return None,
+            SelectionTurn::Found(_) if time_until(&self.clock, until).is_zero() => return None,
             SelectionTurn::Found(key) => {
                 self.work.endings_seen.set_last_key(&key);
                 self.take_over_left(key, left).await
@@ -109,11 +136,13 @@ impl<P: Ports> Manage<P> {
         };
         if open.has_ended {
             let ending = open;
-            self.close_ending(OwnEnding { key, etag, ending }).await?;
+            self.claims
+                .close_ending(OwnEnding { key, etag, ending })
+                .await?;
             return Ok(None);
         }
         let left_at = open.worked_at;
-        let taken = self.take_over_ending(key, etag, open).await?;
+        let taken = self.claims.take_over_ending(key, etag, open).await?;
         Ok(taken.map(|own| (Box::new(own), left_at)))
     }
 
@@ -124,10 +153,10 @@ impl<P: Ports> Manage<P> {
         left_at: Timestamp,
         until: Duration,
     ) -> Result<Option<SelectionTurn>, ApiError> {
-        let turn_ends = self.clock.monotonic() + self.time_until(until).min(WORKING_TIME);
+        let turn_ends = self.clock.monotonic() + time_until(&self.clock, until).min(WORKING_TIME);
         let after = own.ending.after.clone();
         let worked = match ResolveTask::for_ending(&own.ending) {
-            Ok(task) => self.work_on_task(&task, after, turn_ends).await,
+            Ok(task) => self.ender.work_on_task(&task, after, turn_ends).await,
             Err(error) => ResolveProgress {
                 answer: ResolveResponse::default(),
                 after,
@@ -136,23 +165,23 @@ impl<P: Ports> Manage<P> {
         };
         log_progress(&own.ending, &worked);
         let has_failed = matches!(worked.stop, StopReason::Failed(_));
-        if has_failed && self.time_since(own.ending.began_at) >= GIVEN_UP_AFTER {
+        if has_failed && self.claims.time_since(own.ending.began_at) >= GIVEN_UP_AFTER {
             let LetterEnding { id, topic, .. } = &own.ending;
             tracing::warn!(
                 id, %topic, subscription = %own.ending.subscription,
                 is_deletion = own.ending.end == LetterEnd::Delete, after = worked.after,
                 "dead letters not ended within a day, given up"
             );
-            return self.close_ending(*own).await.map(|()| None);
+            return self.claims.close_ending(*own).await.map(|()| None);
         }
         // What is given back counts as left, so that the next look goes on with it at once.
-        let is_given_back = has_failed || self.time_until(until).is_zero();
+        let is_given_back = has_failed || time_until(&self.clock, until).is_zero();
         let worked_at = if is_given_back {
             left_at
         } else {
             self.clock.now()
         };
-        let left = self.write_progress(*own, &worked, worked_at).await?;
+        let left = self.claims.write_progress(*own, &worked, worked_at).await?;
         if let StopReason::Failed(error) = worked.stop {
             return Err(error);
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use bytes::Bytes;
 use posthaste_core::circuit::{
     DeliveryTarget, HealthSettings, LinkShard, Observation, RequestFailure, shard_index,
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::events::{before, delivered, refused, write};
 use super::{Api, billing};
+use crate::log_coverage::LogCoverage;
 
 const BILLING: &str = "/topics/orders/subscriptions/billing";
 
@@ -146,7 +148,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
     let waiting = api.waiting().await;
     let exact = json!({ "count": 11, "parked": 0, "held": 4, "queued": 7 });
     assert_eq!(shown(&waiting), exact);
-    let until = api.manage.log_complete_until();
+    let until = LogCoverage::from_ref(&api.manage).complete_until();
     assert_eq!(waiting["countedUntil"], json!(until));
     assert_eq!(
         (&waiting["due"], &waiting["underWay"]),

@@ -1,15 +1,18 @@
 //! The dry run of a replay: counts what it would send, for a limited time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::FromRef;
 use posthaste_core::api::ReplayPreview;
 use posthaste_core::release::ReplaySelection;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::replay::letter_objects;
 
 use crate::answer::ApiError;
-use crate::letters::{SchemaAndCreation, SelectedLetters, add_failures};
+use crate::letters::{LetterReader, SchemaAndCreation, SelectedLetters, add_failures};
 use crate::manage::Manage;
+use crate::shared_port::SharedPort;
 
 /// Longest time for counting. A read that begins just before its end still ends before the
 /// request's time limit.
@@ -21,9 +24,26 @@ const OBJECTS_MAX: u64 = 10_000;
 /// Most ids that are shown.
 const IDS_MAX: usize = 10;
 
-impl<P: Ports> Manage<P> {
+/// The count of the dead letters that a replay would send.
+pub(super) struct LetterPreview<P: Ports> {
+    dead_letters: SharedPort<P, P::DeadLetters>,
+    clock: P::Clock,
+    letters: LetterReader<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterPreview<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+            clock: manage.clock.clone(),
+            letters: LetterReader::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> LetterPreview<P> {
     /// Counts what a replay would send now.
-    pub(super) async fn preview_replay(
+    pub(super) async fn count_letters(
         &self,
         selection: &ReplaySelection,
         receiver: &SchemaAndCreation,
@@ -33,17 +53,18 @@ impl<P: Ports> Manage<P> {
         let mut after = None;
         let mut read = 0;
         loop {
-            let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await?;
+            let page = letter_objects(&*self.dead_letters, selection, after.as_deref()).await?;
             preview.left_out.add_all(&page.left_out(None, None));
             for object in page.objects {
                 if read == OBJECTS_MAX || self.clock.monotonic() >= end {
                     return Ok(preview);
                 }
                 read += 1;
-                count_letters(
+                add_letters(
                     &mut preview,
                     &object.key,
-                    self.select_letters(&object.key, selection, receiver)
+                    self.letters
+                        .select_letters(&object.key, selection, receiver)
                         .await?,
                 );
             }
@@ -62,7 +83,7 @@ impl<P: Ports> Manage<P> {
 }
 
 /// Adds the letters of an object.
-fn count_letters(preview: &mut ReplayPreview, key: &str, letters: SelectedLetters) {
+fn add_letters(preview: &mut ReplayPreview, key: &str, letters: SelectedLetters) {
     let SelectedLetters {
         selected,
         resolved,

@@ -1,0 +1,189 @@
+//! A request that ends dead letters: one process at a time works on a selection.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, ResolveRequest, ResolveResponse};
+use posthaste_core::stored::{LetterEnd, LetterEnding, LetterReceiver, layout};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
+use serde_json::json;
+
+use super::claim::{EndingClaims, SelectionClaim};
+use super::ender::{LetterEnder, ResolveTask, WORKING_TIME};
+use super::worked::log_progress;
+use crate::answer::{ApiError, ApiResult, JsonResponse};
+use crate::audit::AuditTrail;
+use crate::extract::SubscriptionPath;
+use crate::manage::Manage;
+use crate::paging::{PageRequest, after_in};
+use crate::shared_port::SharedPort;
+use crate::topic_records::TopicRecords;
+
+/// The requests that end dead letters.
+pub(crate) struct LetterResolver<P: Ports> {
+    dead_letters: SharedPort<P, P::DeadLetters>,
+    clock: P::Clock,
+    entropy: SharedPort<P, P::Entropy>,
+    records: TopicRecords<P>,
+    claims: EndingClaims<P>,
+    ender: LetterEnder<P>,
+    audit: AuditTrail<P>,
+}
+
+impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterResolver<P> {
+    fn from_ref(manage: &Arc<Manage<P>>) -> Self {
+        Self {
+            dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
+            clock: manage.clock.clone(),
+            entropy: SharedPort::new(manage, |it| &it.entropy),
+            records: TopicRecords::from_ref(manage),
+            claims: EndingClaims::from_ref(manage),
+            ender: LetterEnder::from_ref(manage),
+            audit: AuditTrail::from_ref(manage),
+        }
+    }
+}
+
+impl<P: Ports> LetterResolver<P> {
+    /// Ends the letters that a request selects, or counts them.
+    pub(super) async fn end_letters(
+        &self,
+        caller: AuditCaller,
+        path: &SubscriptionPath,
+        mut request: ResolveRequest,
+        end: LetterEnd,
+    ) -> ApiResult<ResolveResponse> {
+        let after = PageRequest::parse(None, request.cursor.take().as_deref())?.after;
+        let is_dry_run = std::mem::take(&mut request.dry_run);
+        let now = self.clock.now();
+        let receiver = self.letter_receiver(path).await?;
+        // All letters of a subscription that is gone are former ones.
+        request.include_former |= receiver.is_none();
+        let ending = LetterEnding {
+            id: self.entropy.uuid().to_string(),
+            topic: path.topic.clone(),
+            subscription: path.name.clone(),
+            receiver,
+            end,
+            request: request.with_fixed_times(now),
+            began_at: now,
+            worked_at: now,
+            after,
+            has_ended: false,
+        };
+        let task = ResolveTask::for_ending(&ending)?;
+        let ending = LetterEnding {
+            after: after_in(task.selection.prefix(), ending.after)?,
+            ..ending
+        };
+        if is_dry_run {
+            let task = ResolveTask { is_dry_run, ..task };
+            let until = self.clock.monotonic() + WORKING_TIME;
+            let worked = self.ender.work_on_task(&task, ending.after, until).await;
+            return worked.into_result().map(JsonResponse::new);
+        }
+        let action = match end {
+            LetterEnd::Resolve => AuditAction::ResolveDeadLetters,
+            LetterEnd::Delete => AuditAction::DeleteDeadLetters,
+        };
+        let entry = self.audit.new_entry(caller, action);
+        let entry = entry
+            .of_subscription(&path.topic, &path.name)
+            .with_detail(&json!(ending.request).to_string());
+        self.audit
+            .run_audited(entry, self.end_unless_claimed(&task, ending), with_counts)
+            .await
+    }
+
+    /// Ends the letters of a task, unless another request does.
+    async fn end_unless_claimed(
+        &self,
+        task: &ResolveTask,
+        ending: LetterEnding,
+    ) -> ApiResult<ResolveResponse> {
+        let until = self.clock.monotonic() + WORKING_TIME;
+        let (id, worked) = match self.claims.claim_ending(ending).await? {
+            SelectionClaim::Own(own) => {
+                let worked = self
+                    .ender
+                    .work_on_task(task, own.ending.after.clone(), until)
+                    .await;
+                log_progress(&own.ending, &worked);
+                let id = own.ending.id.clone();
+                self.claims
+                    .write_progress(*own, &worked, self.clock.now())
+                    .await?;
+                (id, worked)
+            }
+            SelectionClaim::Beside(other) => {
+                let worked = self
+                    .ender
+                    .work_on_task(task, other.after.clone(), until)
+                    .await;
+                log_progress(&other, &worked);
+                (other.id, worked)
+            }
+            SelectionClaim::Others(id) => {
+                return Ok(JsonResponse::in_progress(ResolveResponse {
+                    id: Some(id),
+                    in_progress: true,
+                    ..ResolveResponse::default()
+                }));
+            }
+        };
+        Ok(JsonResponse::new(ResolveResponse {
+            id: Some(id),
+            ..worked.into_result()?
+        }))
+    }
+
+    /// The subscription of a path; `None` if it is gone and has dead letters.
+    async fn letter_receiver(
+        &self,
+        path: &SubscriptionPath,
+    ) -> Result<Option<LetterReceiver>, ApiError> {
+        let record = self.records.load_record(&path.topic).await?;
+        let found = record
+            .as_ref()
+            .and_then(|record| path.find_in(record).ok().map(|found| (record, found)));
+        if let Some((record, (name, settings))) = found {
+            let schema = settings
+                .delivery_schema
+                .unwrap_or(record.settings.input_schema);
+            let created = record.identities_of(name);
+            return Ok(Some(LetterReceiver { schema, created }));
+        }
+        let prefix = layout::dead_letters_of(&path.topic, &path.name);
+        if self
+            .dead_letters
+            .list(&prefix, None, 1)
+            .await?
+            .objects
+            .is_empty()
+        {
+            return Err(path.unknown_problem().into());
+        }
+        Ok(None)
+    }
+}
+
+/// The entry with what became of the letters.
+fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> AuditEntry {
+    let ResolveResponse {
+        id,
+        in_progress,
+        events,
+        deleted_objects,
+        failed,
+        ..
+    } = answered.body();
+    let done = if *in_progress {
+        "another request works on the same dead letters".to_owned()
+    } else {
+        format!("{events} events, {deleted_objects} objects deleted, {failed} failed")
+    };
+    let asked = entry.detail.clone().unwrap_or_default();
+    entry
+        .of_target(id.as_deref().unwrap_or_default())
+        .with_detail(&format!("{done}; asked for {asked}"))
+}
