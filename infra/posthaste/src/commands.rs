@@ -32,6 +32,7 @@ mod waiting;
 mod whole_topics;
 
 pub use apply::{ApplyError, ApplyResult, CheckedFile, apply_file, check_files};
+pub(crate) use dead_letters::dead_letter_call;
 pub use patch::PatchError;
 pub use session::{ADMIN_KEY_FILE, AdminSession, data_dir};
 pub(crate) use source::{InputError, read_input};

@@ -8,10 +8,12 @@ mod printer;
 mod story;
 mod subscriber;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
@@ -21,20 +23,19 @@ use posthaste_http::ClientSettings;
 use posthaste_ports::Clock;
 use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use ureq::http::Method;
 
 pub use self::folder::FolderError;
-use self::plan::{DemoSubscription, ROLES, SAMPLES};
+use self::plan::{ROLES, SAMPLES};
 use self::printer::DemoPrinter;
-use self::story::{DeadLetter, DemoStory};
+use self::story::DemoStory;
 use self::subscriber::{DemoSubscriber, ReceivedWebhook};
 use crate::cli::GlobalOptions;
 use crate::client::{ApiCall, ClientError, ServerClient};
-use crate::commands::{AdminSession, ApplyResult, apply_file};
+use crate::commands::{AdminSession, ApplyResult, apply_file, dead_letter_call};
 use crate::error::{CommandError, CommandFailure};
 use crate::output::CommandReply;
 use crate::serve::{RunningServer, ServeSettings, log};
@@ -74,11 +75,14 @@ pub enum DemoError {
 
 impl CommandFailure for DemoError {}
 
+/// The subscribers by the names of their subscriptions.
+type DemoSubscribers = HashMap<&'static str, Arc<DemoSubscriber>>;
+
 /// The demo while it runs.
 struct RunningDemo {
     runtime: Runtime,
     session: AdminSession,
-    subscribers: HashMap<&'static str, DemoSubscriber>,
+    subscribers: DemoSubscribers,
     seen: mpsc::UnboundedReceiver<ReceivedWebhook>,
     printer: DemoPrinter,
     data_dir: PathBuf,
@@ -137,7 +141,7 @@ fn loopback_network() -> IpNet {
 
 async fn start_subscribers(
     story: &mpsc::UnboundedSender<ReceivedWebhook>,
-) -> io::Result<HashMap<&'static str, DemoSubscriber>> {
+) -> io::Result<DemoSubscribers> {
     let mut subscribers = HashMap::new();
     for role in &ROLES {
         let subscriber = DemoSubscriber::start(role.subscription, role.part, story.clone()).await?;
@@ -158,19 +162,14 @@ impl RunningDemo {
         {
             self.watch_attempts(&mut story);
         }
+        story.last_dead_event = self.last_dead_event(&story)?;
         Ok(story)
     }
 
     /// Declares topics and subscriptions, and gives every subscriber the secret that was made for
     /// it.
     fn declare_topics(&self) -> Result<(), CommandError> {
-        let url_of = |name: &str| {
-            self.subscribers
-                .get(name)
-                .map(|it| it.url.clone())
-                .unwrap_or_default()
-        };
-        let file = plan::topics_file(url_of).map_err(DemoError::Declaration)?;
+        let file = plan::topics_file(|name| self.url_of(name)).map_err(DemoError::Declaration)?;
         let mut applied = ApplyResult::default();
         apply_file(&self.session, &file, &mut applied)?;
         for secret in &applied.secrets {
@@ -186,6 +185,11 @@ impl RunningDemo {
             }
         }
         Ok(())
+    }
+
+    fn url_of(&self, subscription: &str) -> String {
+        let subscriber = self.subscribers.get(subscription);
+        subscriber.map(|it| it.url.clone()).unwrap_or_default()
     }
 
     fn publish_samples(&self) -> Result<(), CommandError> {
@@ -209,7 +213,7 @@ impl RunningDemo {
         let seen = &mut self.seen;
         let printer = &self.printer;
         self.runtime.block_on(async {
-            let mut moment = std::pin::pin!(SystemClock.sleep(LOOK_PERIOD));
+            let mut moment = pin!(SystemClock.sleep(LOOK_PERIOD));
             loop {
                 tokio::select! {
                     Some(request) = seen.recv() => {
@@ -229,59 +233,38 @@ impl RunningDemo {
         }
         let mut is_over = true;
         for role in &ROLES {
-            let dead = self.dead_letters(role)?;
-            is_over &= role.dead_letter_reason.is_none() || dead.len() >= role.events;
-            story.dead.insert(role.subscription, dead);
+            let path = [
+                "topics",
+                role.topic,
+                "subscriptions",
+                role.subscription,
+                "dead-letters",
+            ];
+            let page: DeadLetterPage = self.session.request_json(Method::GET, &path)?;
+            is_over &= role.dead_letter_reason.is_none() || page.dead_letters.len() >= role.events;
+            story.dead.insert(role.subscription, page.dead_letters);
         }
         Ok(is_over)
     }
 
-    fn dead_letters(&self, role: &DemoSubscription) -> Result<Vec<DeadLetter>, ClientError> {
-        let path = [
-            "topics",
-            role.topic,
-            "subscriptions",
-            role.subscription,
-            "dead-letters",
-        ];
-        let page: DeadLetterPage = self.session.request_json(Method::GET, &path)?;
-        let keys: BTreeSet<String> = page
-            .dead_letters
-            .into_iter()
-            .map(|letter| letter.object)
-            .collect();
-        let mut dead = Vec::new();
-        for key in keys {
-            for event in self.events_in(&key)? {
-                let members: Value = serde_json::from_str(event.get()).unwrap_or_default();
-                let reason = ["deadletterreason", "deadLetterReason"]
-                    .iter()
-                    .find_map(|name| members.get(name));
-                let reason = reason
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned();
-                dead.push(DeadLetter {
-                    key: key.clone(),
-                    reason,
-                    text: event.get().to_owned(),
-                });
-            }
-        }
-        Ok(dead)
-    }
-
-    fn events_in(&self, key: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
-        let path: Vec<&str> = std::iter::once("dead-letters")
-            .chain(key.split('/'))
-            .collect();
-        self.session.request_json(Method::GET, &path)
+    /// The event of the last dead letter, as it is stored.
+    fn last_dead_event(&self, story: &DemoStory) -> Result<String, ClientError> {
+        let letters = story.dead_letters();
+        let Some(letter) = letters.last() else {
+            return Ok(String::new());
+        };
+        let call = dead_letter_call(&self.session, &letter.object);
+        let events: Vec<Box<RawValue>> = self.session.client.send_for_json(call)?;
+        let event = events.get(letter.index);
+        Ok(event
+            .map(|event| event.get().to_owned())
+            .unwrap_or_default())
     }
 
     fn into_reply(self, story: &DemoStory) -> Result<CommandReply, CommandError> {
         let faults: Vec<String> = ROLES
             .iter()
-            .flat_map(|role| story.ending_for(role).faults)
+            .flat_map(|role| story.find_faults(role))
             .collect();
         if !faults.is_empty() {
             return Err(DemoError::Faults(faults).into());

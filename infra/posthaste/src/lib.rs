@@ -8,6 +8,7 @@ pub mod demo;
 pub mod error;
 mod listen;
 pub mod output;
+mod receiver;
 pub mod serve;
 mod signals;
 mod signature;

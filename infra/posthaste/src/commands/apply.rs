@@ -1,4 +1,4 @@
-//! `write_changes`: topics and subscriptions declared in YAML, put to a running server. Every file is
+//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is
 //! checked whole before anything is sent, by the same rules as the server's, so that a typo leaves
 //! nothing half done.
 
@@ -111,7 +111,7 @@ fn check_files_by(
     }
 }
 
-/// What is done beside writing what the files declare.
+/// Work beside writing what the files declare.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ApplyOptions {
     /// Only say what would change.
@@ -210,8 +210,8 @@ struct TopicWrite<'a> {
     keys: Option<Result<TopicKeysView, ClientError>>,
 }
 
-/// Puts a checked file's topics, as `write_changes` of the file does, and adds the results to `applied`, also
-/// where one fails.
+/// Puts a checked file's topics, as `apply` of the file does, and adds the results to `applied`,
+/// also where one fails.
 pub fn apply_file(
     session: &AdminSession,
     file: &CheckedFile,
@@ -234,7 +234,7 @@ fn put_all(
     let mut failure = all.failure;
     for (wanted, put) in topics.iter().zip(all.done) {
         if let Some(put) = put {
-            applied.add_put(wanted.name, &put);
+            add_put(applied, wanted.name, &put);
             let of_keys = put.keys.and_then(Result::err);
             failure = failure.or(of_keys.map(ApplyError::Client));
         }
@@ -311,24 +311,22 @@ fn put_topic<'a>(
     })
 }
 
-impl ApplyResult {
-    /// Adds a topic that was put.
-    fn add_put(&mut self, name: &TopicName, put: &TopicWrite<'_>) {
-        let settings = put.settings.as_ref();
-        let before = put.before.as_ref();
-        let Some(after) = put.after.as_ref().or(before) else {
-            return;
-        };
-        self.add_topic(name, settings, before.map(|it| &it.topic), &after.topic);
-        if before.is_some() {
-            self.add_key_changes(name, &put.key_changes);
-        }
-        if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
-            self.note_version_change(name, is_same_version);
-        }
-        if let Some(Ok(keys)) = &put.keys {
-            self.add_keys(name, settings, keys);
-        }
+/// Adds a topic that was put.
+fn add_put(applied: &mut ApplyResult, name: &TopicName, put: &TopicWrite<'_>) {
+    let settings = put.settings.as_ref();
+    let before = put.before.as_ref();
+    let Some(after) = put.after.as_ref().or(before) else {
+        return;
+    };
+    applied.add_topic(name, settings, before.map(|it| &it.topic), &after.topic);
+    if before.is_some() {
+        applied.add_key_changes(name, &put.key_changes);
+    }
+    if let Some(is_same_version) = before.and_then(|before| before.is_same_version(after)) {
+        applied.note_version_change(name, is_same_version);
+    }
+    if let Some(Ok(keys)) = &put.keys {
+        applied.add_keys(name, settings, keys);
     }
 }
 

@@ -11,7 +11,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-use self::pages::{PAGE_MAX, object_call, read_page};
+pub(crate) use self::pages::dead_letter_call;
+use self::pages::{PAGE_MAX, read_page};
 use super::replays::{self, count_with_noun};
 use super::session::AdminSession;
 use crate::cli::{
@@ -223,7 +224,7 @@ fn action_reply(total: &ResolveResponse, end: DeadLetterAction, is_dry_run: bool
 }
 
 fn show_object(session: &AdminSession, object: &str) -> Result<CommandReply, CommandError> {
-    let answer = session.client.send(object_call(session, object))?;
+    let answer = session.client.send(dead_letter_call(session, object))?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
         // The members and numbers stay as they are written.

@@ -1,33 +1,22 @@
 //! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys
 //! back pressure.
 
-mod batches;
-mod content_type;
 mod ending;
-mod events;
-mod meter;
 mod number;
 mod outcome;
-mod pace;
 mod paced;
-mod pipe;
-mod pressure_header;
 mod progress;
 mod report;
-mod run;
-mod step;
-mod stream;
 mod target;
-mod unacknowledged;
 
+use posthaste_publisher::{PublishReport, content_type_of};
 use serde_json::json;
 
 use super::source;
 use crate::cli::{GlobalOptions, PublishArgs};
 use crate::error::CommandError;
 use crate::output::CommandReply;
-use content_type::content_type_of;
-use report::PublishReport;
+use report::render_report;
 use target::PublishTarget;
 
 pub(crate) fn run(
@@ -51,7 +40,7 @@ fn publish_file(
         .content_type
         .unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
-    let report = PublishReport::from_response(&target.post(&content_type, None, bytes)?);
+    let report = PublishReport::parse(&target.post(&content_type, None, bytes)?.body);
     let json = json!({ "published": {
         "topic": arguments.topic,
         "bytes": size,
@@ -64,6 +53,6 @@ fn publish_file(
         "published {size} bytes to {} as {content_type}",
         arguments.topic
     );
-    let text = report.map_or(done, |report| report.render_text(&arguments.topic));
+    let text = report.map_or(done, |report| render_report(report, &arguments.topic));
     Ok(CommandReply::new(json).line(text))
 }

@@ -110,40 +110,13 @@ impl DemoPrinter {
 
 /// The summary of a story that ended as it should.
 pub(super) fn summary_reply(story: &DemoStory, data_dir: &Path) -> CommandReply {
-    let rows = ROLES.map(|role| {
-        let ending = story.ending_for(&role);
-        let count = |count: usize| count.to_string();
-        [
-            role.topic.to_owned(),
-            role.subscription.to_owned(),
-            role.behavior_in_words().to_owned(),
-            count(ending.attempts),
-            count(ending.delivered),
-            count(ending.retried),
-            count(ending.dead_lettered),
-        ]
-    });
+    let endings = ROLES.map(|role| story.ending_for(&role));
     let folder = data_dir.join(DEAD_LETTERS);
-    let dead: Vec<_> = ROLES
-        .iter()
-        .flat_map(|role| story.dead_letters(role.subscription))
-        .collect();
-    let paths: Vec<String> = dead
-        .iter()
-        .map(|dead| folder.join(&dead.key).display().to_string())
-        .collect();
-    let json = json!({
-        "attempts": story.attempts_json(),
-        "subscriptions": ROLES.map(|role| {
-            let ending = story.ending_for(&role);
-            json!({
-                "topic": role.topic, "subscription": role.subscription,
-                "attempts": ending.attempts, "delivered": ending.delivered,
-                "retried": ending.retried, "deadLettered": ending.dead_lettered,
-            })
-        }),
-        "deadLetters": paths,
-    });
+    let mut paths = Vec::new();
+    for letter in story.dead_letters() {
+        paths.push(folder.join(&letter.object).display().to_string());
+    }
+    let json = json!({ "attempts": story.seen, "subscriptions": endings, "deadLetters": paths });
     let header = [
         "topic",
         "subscription",
@@ -153,16 +126,27 @@ pub(super) fn summary_reply(story: &DemoStory, data_dir: &Path) -> CommandReply 
         "retries",
         "dead-lettered",
     ];
+    let rows = ROLES.iter().zip(&endings).map(|(role, ending)| {
+        [
+            role.topic.to_owned(),
+            role.subscription.to_owned(),
+            role.behavior_in_words().to_owned(),
+            ending.attempts.to_string(),
+            ending.delivered.to_string(),
+            ending.retried.to_string(),
+            ending.dead_lettered.to_string(),
+        ]
+    });
     let mut reply = CommandReply::new(json)
         .line("")
-        .table(header, rows.into())
+        .table(header, rows.collect())
         .line(COUNTED)
         .line(DEAD);
     for path in &paths {
         reply = reply.line(format!("  {path}"));
     }
-    if let Some(last) = dead.last() {
-        reply = reply.line(LAST).line(indent_json(&last.text));
-    }
-    reply.line("\nEverything ended as it should. Next, a server of your own: posthaste --help")
+    reply
+        .line(LAST)
+        .line(indent_json(&story.last_dead_event))
+        .line("\nEverything ended as it should. Next, a server of your own: posthaste --help")
 }

@@ -1,8 +1,9 @@
 //! The course of the demo, compared with the expected one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use posthaste_core::api::DeadLetterView;
+use serde::Serialize;
 
 use super::plan::{DemoSubscription, ROLES};
 use super::subscriber::ReceivedWebhook;
@@ -13,22 +14,17 @@ pub(super) struct DemoStory {
     /// Every request, in order.
     pub seen: Vec<ReceivedWebhook>,
     /// Dead letters by subscription.
-    pub dead: BTreeMap<&'static str, Vec<DeadLetter>>,
-}
-
-/// One event in a dead-letter object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DeadLetter {
-    /// The key of its object.
-    pub key: String,
-    pub reason: String,
-    /// The event with its delivery data.
-    pub text: String,
+    pub dead: BTreeMap<&'static str, Vec<DeadLetterView>>,
+    /// The event of the last dead letter, with its delivery data.
+    pub last_dead_event: String,
 }
 
 /// Result of a role.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct SubscriptionEnding {
+    pub topic: &'static str,
+    pub subscription: &'static str,
     /// Requests that its endpoint got.
     pub attempts: usize,
     /// Events that were answered 200.
@@ -37,17 +33,13 @@ pub(super) struct SubscriptionEnding {
     pub retried: usize,
     /// Events that are dead letters.
     pub dead_lettered: usize,
-    /// Deviations from the plan.
-    pub faults: Vec<String>,
 }
 
 impl DemoStory {
-    /// A subscription's dead letters.
-    pub(super) fn dead_letters(&self, subscription: &str) -> &[DeadLetter] {
-        self.dead
-            .get(subscription)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
+    /// The dead letters of all roles.
+    pub(super) fn dead_letters(&self) -> Vec<&DeadLetterView> {
+        let letters = ROLES.iter().map(|role| self.dead_letters_of(role));
+        letters.flatten().collect()
     }
 
     /// True once every expected request was made.
@@ -59,33 +51,54 @@ impl DemoStory {
 
     /// Result of a role.
     pub(super) fn ending_for(&self, role: &DemoSubscription) -> SubscriptionEnding {
-        let mut by_event: BTreeMap<&str, Vec<&ReceivedWebhook>> = BTreeMap::new();
-        for seen in self.requests_to(role) {
-            by_event.entry(&seen.event).or_default().push(seen);
-        }
         let attempts = self.requests_to(role).count();
-        let dead = self.dead_letters(role.subscription);
         SubscriptionEnding {
+            topic: role.topic,
+            subscription: role.subscription,
             attempts,
-            delivered: self
-                .requests_to(role)
-                .filter(|seen| seen.answer == 200)
-                .count(),
-            retried: attempts - by_event.len(),
-            dead_lettered: dead.len(),
-            faults: self.find_faults(role, &by_event, dead),
+            delivered: self.delivered_count(role),
+            retried: attempts - self.event_count(role),
+            dead_lettered: self.dead_letters_of(role).len(),
         }
     }
 
-    /// Every request as JSON.
-    pub(super) fn attempts_json(&self) -> Value {
-        let one = |seen: &ReceivedWebhook| {
-            json!({
-                "subscription": seen.subscription, "event": seen.event, "type": seen.event_type,
-                "attempt": seen.attempt, "answer": seen.answer, "signatureVerified": seen.is_signed,
-            })
+    /// Deviations from the plan for a role.
+    pub(super) fn find_faults(&self, role: &DemoSubscription) -> Vec<String> {
+        let dead = self.dead_letters_of(role);
+        let unsigned = self.requests_to(role).filter(|seen| !seen.is_signed);
+        let other_reason = dead
+            .iter()
+            .filter(|dead| dead.reason.as_deref() != role.dead_letter_reason);
+        let (delivered, dead_lettered) = match role.dead_letter_reason {
+            Some(_) => (0, role.events),
+            None => (role.events, 0),
         };
-        self.seen.iter().map(one).collect()
+        let found = [
+            ("events", role.events, self.event_count(role)),
+            (
+                "requests",
+                role.request_count(),
+                self.requests_to(role).count(),
+            ),
+            ("requests with a wrong signature", 0, unsigned.count()),
+            ("dead letters", dead_lettered, dead.len()),
+            ("dead letters with another reason", 0, other_reason.count()),
+            ("delivered events", delivered, self.delivered_count(role)),
+        ];
+        found
+            .into_iter()
+            .filter(|(_, expected, found)| expected != found)
+            .map(|(what, expected, found)| {
+                format!("{}: {found} {what}, expected {expected}", role.subscription)
+            })
+            .collect()
+    }
+
+    fn dead_letters_of(&self, role: &DemoSubscription) -> &[DeadLetterView] {
+        self.dead
+            .get(role.subscription)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     fn requests_to<'a>(
@@ -98,59 +111,22 @@ impl DemoStory {
             .filter(move |seen| seen.subscription == subscription)
     }
 
-    fn find_faults(
-        &self,
-        role: &DemoSubscription,
-        by_event: &BTreeMap<&str, Vec<&ReceivedWebhook>>,
-        dead: &[DeadLetter],
-    ) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut expect = |what: &str, expected: usize, found: usize| {
-            if expected != found {
-                faults.push(format!(
-                    "{}: {found} {what}, expected {expected}",
-                    role.subscription
-                ));
-            }
-        };
-        expect("events", role.events, by_event.len());
-        expect(
-            "requests",
-            role.request_count(),
-            self.requests_to(role).count(),
-        );
-        let unsigned = self
-            .requests_to(role)
-            .filter(|seen| !seen.is_signed)
-            .count();
-        expect("requests with a wrong signature", 0, unsigned);
-        let is_dead = role.dead_letter_reason.is_some();
-        expect(
-            "dead letters",
-            if is_dead { role.events } else { 0 },
-            dead.len(),
-        );
-        let other = dead
-            .iter()
-            .filter(|dead| Some(dead.reason.as_str()) != role.dead_letter_reason)
-            .count();
-        expect("dead letters with another reason", 0, other);
-        let delivered = by_event
-            .values()
-            .filter(|seen| seen.last().is_some_and(|last| last.answer == 200))
-            .count();
-        expect(
-            "delivered events",
-            if is_dead { 0 } else { role.events },
-            delivered,
-        );
-        faults
+    fn event_count(&self, role: &DemoSubscription) -> usize {
+        let events: BTreeSet<_> = self.requests_to(role).map(|seen| &seen.event).collect();
+        events.len()
+    }
+
+    fn delivered_count(&self, role: &DemoSubscription) -> usize {
+        self.requests_to(role)
+            .filter(|seen| seen.answer == 200)
+            .count()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn seen(event: &str, attempt: u32, answer: u16) -> ReceivedWebhook {
         let event = event.to_owned();
@@ -165,36 +141,41 @@ mod tests {
         }
     }
 
-    fn ending(attempts: u32, reasons: &[&str]) -> SubscriptionEnding {
+    fn story(attempts: u32, reasons: &[&str]) -> DemoStory {
         let mut story = DemoStory::default();
         (1..=attempts).for_each(|attempt| story.seen.push(seen("e", attempt, 503)));
-        let dead = |reason: &&str| DeadLetter {
-            key: "K".to_owned(),
-            reason: (*reason).to_owned(),
-            text: String::new(),
+        let dead = |reason: &&str| {
+            let letter = json!({
+                "object": "K", "index": 0, "topic": "shop", "subscription": "warehouse",
+                "reason": reason, "writtenAt": "2026-11-21T10:00:00Z",
+            });
+            serde_json::from_value(letter).unwrap()
         };
         story
             .dead
             .insert("warehouse", reasons.iter().map(dead).collect());
-        story.ending_for(&ROLES[3])
+        story
     }
 
     /// Event that used up its attempts and is a dead letter ended as planned.
     #[test]
     fn dead_letter_after_the_last_attempt_is_no_fault() {
+        let story = story(3, &["MaxDeliveryAttemptsExceeded"]);
         let expected = SubscriptionEnding {
+            topic: "shop",
+            subscription: "warehouse",
             attempts: 3,
             delivered: 0,
             retried: 2,
             dead_lettered: 1,
-            faults: vec![],
         };
-        assert_eq!(ending(3, &["MaxDeliveryAttemptsExceeded"]), expected);
+        assert_eq!(story.ending_for(&ROLES[3]), expected);
+        assert!(story.find_faults(&ROLES[3]).is_empty());
     }
 
     #[test]
     fn deviation_from_the_plan_is_a_fault() {
-        let fault = |attempts, reasons: &[&str]| ending(attempts, reasons).faults;
+        let fault = |attempts, reasons: &[&str]| story(attempts, reasons).find_faults(&ROLES[3]);
         assert_eq!(
             fault(2, &["MaxDeliveryAttemptsExceeded"]),
             ["warehouse: 2 requests, expected 3"]

@@ -1,25 +1,21 @@
-//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify
-//! the signature of every request, and report what they saw.
+//! The demo's subscribers: receivers that answer as their part says, and report what they saw.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::slice;
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
-use bytes::Bytes;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
 use parking_lot::Mutex;
-use posthaste_core::model::SigningSecret;
-use posthaste_ports::Clock;
-use posthaste_system::SystemClock;
+use posthaste_core::attempt::SigningSecret;
+use serde::Serialize;
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::signature::verify_signature;
+use crate::receiver::{
+    ReceivedRequest, SignatureVerdict, WebhookHost, listen_on, receive_webhooks,
+};
 
 /// Answers of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,31 +31,28 @@ pub(super) enum SubscriberBehavior {
 }
 
 /// One request to a subscriber.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ReceivedWebhook {
     pub subscription: &'static str,
     /// The event's id.
     pub event: String,
     /// The event's type.
+    #[serde(rename = "type")]
     pub event_type: String,
     /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The subscriber's answer.
     pub answer: u16,
     /// True if the signature is right.
+    #[serde(rename = "signatureVerified")]
     pub is_signed: bool,
 }
 
 /// A subscriber that listens.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct DemoSubscriber {
     /// The URL of the server.
     pub url: String,
-    shared: Arc<SubscriberState>,
-}
-
-#[derive(Debug)]
-struct SubscriberState {
     subscription: &'static str,
     part: SubscriberBehavior,
     secret: OnceLock<SigningSecret>,
@@ -73,70 +66,63 @@ impl DemoSubscriber {
         subscription: &'static str,
         part: SubscriberBehavior,
         story: mpsc::UnboundedSender<ReceivedWebhook>,
-    ) -> io::Result<Self> {
-        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    ) -> io::Result<Arc<Self>> {
+        let listener = listen_on(0).await?;
         let url = format!("http://{}/hooks/{subscription}", listener.local_addr()?);
-        let shared = Arc::new(SubscriberState {
+        let subscriber = Arc::new(Self {
+            url,
             subscription,
             part,
             secret: OnceLock::new(),
             tries: Mutex::default(),
             story,
         });
-        let router = Router::new()
-            .route("/hooks/{name}", post(receive_webhook))
-            .with_state(Arc::clone(&shared));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { url, shared })
+        tokio::spawn(receive_webhooks(listener, Arc::clone(&subscriber)));
+        Ok(subscriber)
     }
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
     pub(super) fn set_secret(&self, secret: SigningSecret) {
         // A second secret for one subscription would be a fault of the demo. The first one stays,
         // and shows it.
-        let _ = self.shared.secret.set(secret);
+        let _ = self.secret.set(secret);
     }
-}
 
-async fn receive_webhook(
-    State(shared): State<Arc<SubscriberState>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> StatusCode {
-    let (event, event_type) = id_and_type(&body);
-    let attempt = shared.count_attempt(&event);
-    let answer = match shared.part {
-        SubscriberBehavior::Healthy => StatusCode::OK,
-        SubscriberBehavior::Recovers if attempt > 2 => StatusCode::OK,
-        SubscriberBehavior::Recovers | SubscriberBehavior::Down => StatusCode::SERVICE_UNAVAILABLE,
-        SubscriberBehavior::Rejects => StatusCode::BAD_REQUEST,
-    };
-    let seen = ReceivedWebhook {
-        subscription: shared.subscription,
-        event,
-        event_type,
-        attempt,
-        answer: answer.as_u16(),
-        is_signed: shared.is_signed(&headers, &body),
-    };
-    // The receiver is gone once the demo is over.
-    let _ = shared.story.send(seen);
-    answer
-}
-
-impl SubscriberState {
     fn count_attempt(&self, event: &str) -> u32 {
         let mut tries = self.tries.lock();
         let count = tries.entry(event.to_owned()).or_default();
         *count += 1;
         *count
     }
+}
 
-    fn is_signed(&self, headers: &HeaderMap, body: &Bytes) -> bool {
-        let secret = self.secret.get();
-        secret.is_some_and(|it| {
-            verify_signature(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok()
-        })
+impl WebhookHost for DemoSubscriber {
+    fn secrets(&self) -> &[SigningSecret] {
+        self.secret.get().map(slice::from_ref).unwrap_or_default()
+    }
+
+    async fn answer(&self, request: ReceivedRequest) -> Response {
+        let (event, event_type) = id_and_type(&request.body);
+        let attempt = self.count_attempt(&event);
+        let answer = match self.part {
+            SubscriberBehavior::Healthy => StatusCode::OK,
+            SubscriberBehavior::Recovers if attempt > 2 => StatusCode::OK,
+            SubscriberBehavior::Rejects => StatusCode::BAD_REQUEST,
+            SubscriberBehavior::Recovers | SubscriberBehavior::Down => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+        };
+        let seen = ReceivedWebhook {
+            subscription: self.subscription,
+            event,
+            event_type,
+            attempt,
+            answer: answer.as_u16(),
+            is_signed: request.verdict == SignatureVerdict::Verified,
+        };
+        // The receiver of the story is gone once the demo is over.
+        let _ = self.story.send(seen);
+        answer.into_response()
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) fn add_planned_topic(
     let view = present.read_topic(session, name)?;
     let written = &wanted.resolve_settings(view.as_ref())?;
     let present = view.map(|view| view.shown_settings(session)).transpose()?;
-    planned.add_preview(name, written, present.as_ref(), SystemClock.now())?;
+    let now = SystemClock.now();
+    add_preview(planned, name, written, present.as_ref(), now)?;
     if present.is_some() {
         planned.add_key_changes(name, &keys::pending_changes(session, name, written)?);
     }
@@ -66,7 +67,8 @@ pub(super) fn is_as_written(
     if idle_times.any(|time| time.is_some()) {
         return false;
     }
-    is_each_entity(AppliedEntity::is_settled, (name, written, present, now))
+    let planned = preview_write(name, written, present, now);
+    planned.is_some_and(|it| it.entities.iter().all(AppliedEntity::is_settled))
 }
 
 /// Whether a topic shows what was written, as far as it shows that.
@@ -76,38 +78,38 @@ pub(super) fn is_unchanged_by_write(
     present: &Value,
     now: Timestamp,
 ) -> bool {
-    is_each_entity(AppliedEntity::is_unchanged, (name, written, present, now))
+    let planned = preview_write(name, written, present, now);
+    planned.is_some_and(|it| it.entities.iter().all(AppliedEntity::is_unchanged))
 }
 
-fn is_each_entity(
-    is: fn(&AppliedEntity) -> bool,
-    (name, written, present, now): (&TopicName, &TopicSettings, &Value, Timestamp),
-) -> bool {
+/// The difference that a write would make, if it is accepted and the topic can be read.
+fn preview_write(
+    name: &TopicName,
+    written: &TopicSettings,
+    present: &Value,
+    now: Timestamp,
+) -> Option<ApplyResult> {
+    let present = TopicSettings::deserialize(present).ok()?;
     let mut planned = ApplyResult::default();
-    let is_accepted = TopicSettings::deserialize(present).is_ok_and(|present| {
-        let added = planned.add_preview(name, written, Some(&present), now);
-        added.is_ok()
-    });
-    is_accepted && planned.entities.iter().all(is)
+    add_preview(&mut planned, name, written, Some(&present), now).ok()?;
+    Some(planned)
 }
 
-impl ApplyResult {
-    /// Adds the difference that a write would make to a topic that is shown as `present`.
-    fn add_preview(
-        &mut self,
-        name: &TopicName,
-        written: &TopicSettings,
-        present: Option<&TopicSettings>,
-        now: Timestamp,
-    ) -> Result<(), WouldRefuse> {
-        let none = TopicSettings::default();
-        let next = preview_topic(name, present.unwrap_or(&none), written, now);
-        let next = next.map_err(|problem| would_refuse(name, problem))?;
-        // Both are written by the same types, so that the same value has the same text.
-        let before: Option<Value> = present.map(|present| json!(present));
-        self.add_topic(name, written, before.as_ref(), &json!(next));
-        Ok(())
-    }
+/// Adds the difference that a write would make to a topic that is shown as `present`.
+fn add_preview(
+    planned: &mut ApplyResult,
+    name: &TopicName,
+    written: &TopicSettings,
+    present: Option<&TopicSettings>,
+    now: Timestamp,
+) -> Result<(), WouldRefuse> {
+    let none = TopicSettings::default();
+    let next = preview_topic(name, present.unwrap_or(&none), written, now);
+    let next = next.map_err(|problem| would_refuse(name, problem))?;
+    // Both are written by the same types, so that the same value has the same text.
+    let before: Option<Value> = present.map(|present| json!(present));
+    planned.add_topic(name, written, before.as_ref(), &json!(next));
+    Ok(())
 }
 
 fn would_refuse(topic: &TopicName, problem: ApiProblem) -> WouldRefuse {
@@ -137,7 +139,8 @@ mod tests {
         present: Option<&TopicSettings>,
     ) -> Result<ApplyResult, WouldRefuse> {
         let mut planned = ApplyResult::default();
-        planned.add_preview(&TopicName::parse("orders").unwrap(), written, present, NOW)?;
+        let name = TopicName::parse("orders").unwrap();
+        add_preview(&mut planned, &name, written, present, NOW)?;
         Ok(planned)
     }
 

@@ -11,7 +11,7 @@ use posthaste_core::stored::{ResolvedLetters, layout};
 use posthaste_local::{make_folder, private};
 use serde_json::json;
 
-use super::pages::{PAGE_MAX, object_call, read_page};
+use super::pages::{PAGE_MAX, dead_letter_call, read_page};
 use crate::cli::DeadLettersExportArgs;
 use crate::client::ClientError;
 use crate::commands::AdminSession;
@@ -156,7 +156,7 @@ fn export_object(
 
 /// An object of the dead letters, as it is stored. `None` if there is none.
 fn read_object(session: &AdminSession, key: &str) -> Result<Option<Vec<u8>>, ClientError> {
-    match session.client.send(object_call(session, key)) {
+    match session.client.send(dead_letter_call(session, key)) {
         Ok(answer) => Ok(Some(answer.body)),
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
         Err(error) => Err(error),

@@ -4,101 +4,72 @@ use std::time::Duration;
 
 use posthaste_core::api::problem::ProblemKind;
 use posthaste_core::attempt::retry::parse_retry_after;
-use posthaste_core::model::Timestamp;
-use posthaste_publish::PRESSURE_HEADER;
+use posthaste_core::model::{IDEMPOTENCY_KEPT, Timestamp};
+use posthaste_publish::{PRESSURE_HEADER, RETRY_AFTER_DEFAULT};
+use posthaste_publisher::{PressureHeader, PublishOutcome, PublishReport};
 use ureq::Timeout;
 
-use super::pressure_header::PressureHeader;
-use super::report::PublishReport;
 use crate::client::{ClientError, ClientResponse, ServerRefusal};
 
-/// Wait where an answer names no time: publish's own.
-const WAIT_DEFAULT: Duration = posthaste_publish::RETRY_AFTER_DEFAULT;
-
 /// Longest wait that is kept: after a day no key is remembered.
-const WAIT_MAX: Duration = posthaste_core::model::IDEMPOTENCY_KEPT;
+const WAIT_MAX: Duration = IDEMPOTENCY_KEPT;
 
-/// Result of a request.
-#[derive(Debug)]
-pub(super) enum PublishOutcome {
-    /// Every delivery of its events is durable.
-    Acknowledged {
-        pressure: Option<PressureHeader>,
-        report: Option<PublishReport>,
-    },
-    /// Back pressure: nothing of it was accepted, come again after the wait.
-    Refused {
-        wait: Duration,
-        pressure: Option<PressureHeader>,
-        error: ClientError,
-    },
-    /// The same request is still being published; its own wait, and no sign of pressure.
-    InUse { wait: Duration, error: ClientError },
-    /// Unknown, or the server is not able to publish now. The key lets the request be sent again.
-    Unclear {
-        wait: Option<Duration>,
-        error: ClientError,
-    },
-    /// Refused for good.
-    Final(ClientError),
+/// Reads an answer that came at `now`, by the wall clock: a wait may be written as a date.
+pub(super) fn outcome_of(
+    answer: Result<ClientResponse, ClientError>,
+    now: Timestamp,
+) -> PublishOutcome<ClientError> {
+    let error = match answer {
+        Ok(answer) => {
+            let pressure = answer.headers.get(PRESSURE_HEADER);
+            let pressure = pressure.and_then(|value| value.to_str().ok());
+            return PublishOutcome::Acknowledged {
+                pressure: pressure.map(PressureHeader::parse),
+                report: PublishReport::parse(&answer.body),
+            };
+        }
+        Err(error) => error,
+    };
+    let ClientError::Refused(refusal) = &error else {
+        return unanswered_outcome(error);
+    };
+    let wait = requested_wait(refusal, now);
+    let wait_or_default = wait.unwrap_or(RETRY_AFTER_DEFAULT);
+    match refusal.status {
+        _ if refusal.is_back_pressure() => PublishOutcome::Refused {
+            wait: wait_or_default,
+            pressure: refusal.pressure.as_deref().map(PressureHeader::parse),
+            is_delay: refusal.is_delay(),
+            error,
+        },
+        409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
+            PublishOutcome::InUse {
+                wait: wait_or_default,
+                error,
+            }
+        }
+        408 | 500..=599 => PublishOutcome::Unclear {
+            wait,
+            is_response: true,
+            error,
+        },
+        _ => PublishOutcome::Final {
+            index: refusal.index,
+            error,
+        },
+    }
 }
 
-impl PublishOutcome {
-    /// True if a server has answered, whatever it said. A server that took the request and then
-    /// fell silent counts.
-    pub(super) fn is_response(&self) -> bool {
-        let Self::Unclear {
-            error: ClientError::Unreachable { source, .. },
-            ..
-        } = self
-        else {
-            return true;
-        };
-        matches!(**source, ureq::Error::Timeout(Timeout::Global))
-    }
-
-    /// Reads an answer that came at `now`, by the wall clock: a wait may be written as a date.
-    pub(super) fn from_response(
-        answer: Result<ClientResponse, ClientError>,
-        now: Timestamp,
-    ) -> Self {
-        let error = match answer {
-            Ok(answer) => {
-                let pressure = answer
-                    .headers
-                    .get(PRESSURE_HEADER)
-                    .and_then(|value| value.to_str().ok());
-                let pressure = pressure.map(PressureHeader::parse);
-                return Self::Acknowledged {
-                    pressure,
-                    report: PublishReport::from_response(&answer),
-                };
-            }
-            Err(error) => error,
-        };
-        let ClientError::Refused(refusal) = &error else {
-            return match error {
-                error @ ClientError::Unreachable { .. } => Self::Unclear { wait: None, error },
-                error => Self::Final(error),
-            };
-        };
-        let wait = requested_wait(refusal, now);
-        match refusal.status {
-            _ if refusal.is_back_pressure() => {
-                let pressure = refusal.pressure.as_deref().map(PressureHeader::parse);
-                Self::Refused {
-                    wait: wait.unwrap_or(WAIT_DEFAULT),
-                    pressure,
-                    error,
-                }
-            }
-            409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => Self::InUse {
-                wait: wait.unwrap_or(WAIT_DEFAULT),
-                error,
-            },
-            408 | 500..=599 => Self::Unclear { wait, error },
-            _ => Self::Final(error),
-        }
+fn unanswered_outcome(error: ClientError) -> PublishOutcome<ClientError> {
+    let ClientError::Unreachable { source, .. } = &error else {
+        return PublishOutcome::Final { index: None, error };
+    };
+    // A server that took the request and then fell silent is there.
+    let is_response = matches!(**source, ureq::Error::Timeout(Timeout::Global));
+    PublishOutcome::Unclear {
+        wait: None,
+        is_response,
+        error,
     }
 }
 
@@ -113,7 +84,7 @@ mod tests {
     use ureq::http::{HeaderMap, HeaderName, HeaderValue};
     use url::Url;
 
-    fn shown(outcome: &PublishOutcome) -> String {
+    fn shown(outcome: &PublishOutcome<ClientError>) -> String {
         match outcome {
             PublishOutcome::Acknowledged { pressure, .. } => pressure
                 .as_ref()
@@ -131,7 +102,7 @@ mod tests {
             PublishOutcome::Unclear { wait, .. } => {
                 format!("unclear {:?}", wait.map(|wait| wait.as_secs()))
             }
-            PublishOutcome::Final(_) => "final".to_owned(),
+            PublishOutcome::Final { .. } => "final".to_owned(),
         }
     }
 
@@ -159,7 +130,7 @@ mod tests {
             )))
         };
         assert_eq!(
-            shown(&PublishOutcome::from_response(answer, Timestamp::EPOCH)),
+            shown(&outcome_of(answer, Timestamp::EPOCH)),
             expected,
             "{status} {problem} {with:?}"
         );
@@ -232,10 +203,14 @@ mod tests {
             url,
             source: Box::new(ureq::Error::ConnectionFailed),
         };
-        let outcome = PublishOutcome::from_response(Err(error), Timestamp::EPOCH);
-        assert_eq!(
-            (shown(&outcome).as_str(), outcome.is_response()),
-            ("unclear None", false)
-        );
+        let outcome = outcome_of(Err(error), Timestamp::EPOCH);
+        assert!(matches!(
+            outcome,
+            PublishOutcome::Unclear {
+                wait: None,
+                is_response: false,
+                ..
+            }
+        ));
     }
 }

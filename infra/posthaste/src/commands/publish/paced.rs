@@ -3,44 +3,73 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_ports::{Clock, Entropy};
+use posthaste_publisher::{
+    EVENT, EventBatch, EventBatches, EventReader, EventsError, PackingSettings, PipeHandle,
+    PublishOutcome, PublishPace, PublishRun, RateDriver, RunEnding, RunHost, SourceItem, open_pipe,
+};
 use posthaste_system::{SystemClock, SystemEntropy};
 use serde_json::json;
+use tokio::runtime::{self, Runtime};
 
-use super::batches::{EventBatches, EventSource, PackingSettings};
-use super::content_type::EVENT;
 use super::ending::{SingleEventTypeError, UnfinishedRun};
-use super::events::EventReader;
 use super::number::count_with_noun;
-use super::pace::PublishPace;
-use super::pipe::PipeHandle;
+use super::outcome::outcome_of;
 use super::progress::{RunProgress, counts_summary};
-use super::run::PublishRun;
-use super::stream::{RunTarget, drive_run};
+use super::report::render_report;
 use super::target::PublishTarget;
 use crate::cli::{GlobalOptions, PublishArgs, PublishRate};
+use crate::client::ClientError;
 use crate::commands::InputError;
 use crate::error::CommandError;
 use crate::output::CommandReply;
+use crate::signals::SignalListener;
+
+type EventSource = Box<dyn Iterator<Item = Result<SourceItem, EventsError>> + Send>;
+
+/// The input of a run.
+struct RunInput {
+    source: EventSource,
+    pipe: Option<PipeHandle>,
+}
+
+/// Signals and progress of a run.
+struct ProcessHost {
+    signals: SignalListener,
+    progress: RunProgress,
+}
+
+impl RunHost<ClientError> for ProcessHost {
+    async fn next_signal(&mut self) -> u8 {
+        u8::try_from(self.signals.next().await).unwrap_or(u8::MAX)
+    }
+
+    fn show_progress(&mut self, run: &PublishRun<ClientError>, now: Duration) -> Option<Duration> {
+        self.progress.show_if_due(run, now)
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.progress.print_message(text);
+    }
+}
 
 pub(super) fn run(
     global: &GlobalOptions,
     arguments: PublishArgs,
     rate: PublishRate,
 ) -> Result<CommandReply, CommandError> {
-    if let Some(content_type) = arguments
+    if let Some(found) = arguments
         .content_type
-        .as_deref()
+        .as_ref()
         .filter(|it| is_single_event_type(it))
     {
-        return Err(SingleEventTypeError {
-            found: content_type.to_owned(),
-        }
-        .into());
+        let found = found.clone();
+        return Err(SingleEventTypeError { found }.into());
     }
-    let (source, pipe) = open_input(&arguments.file)?;
+    let input = open_input(&arguments.file)?;
     let target = PublishTarget::find(global, &arguments)?;
     let pace = arguments.pace;
     let name = pace.run.unwrap_or_else(|| SystemEntropy.uuid().to_string());
@@ -55,15 +84,13 @@ pub(super) fn run(
     };
     RunProgress::print_run_name(global.json, &name);
     let began = SystemClock.monotonic();
-    let run = PublishRun::new(PublishPace::new(cap), pace.from, pace.give_up_after);
+    let run = PublishRun::new(PublishPace::new(cap), pace.from, pace.give_up_after)
+        .of_pipe(input.pipe.is_some());
     let run = drive_run(
-        if pipe.is_some() { run.of_pipe() } else { run },
-        EventBatches::new(source, packing),
-        pipe.as_ref(),
-        RunTarget {
-            target,
-            name: name.as_str().into(),
-        },
+        run,
+        EventBatches::new(input.source, packing),
+        input.pipe.as_ref(),
+        publish_call(target, name.clone()),
         RunProgress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
@@ -79,7 +106,7 @@ pub(super) fn run(
         "the same command with --from {next} --batch {} --run {name}",
         pace.batch
     );
-    let resume = match pipe {
+    let resume = match input.pipe {
         None => {
             format!(
                 "{again} goes on there; what was published beyond is not published again within a day"
@@ -87,7 +114,59 @@ pub(super) fn run(
         }
         Some(pipe) => resume_pipe(next, pipe.taken_count(), &again),
     };
-    Err(CommandError::from(UnfinishedRun { ending, resume }).with_done(done))
+    Err(CommandError::from(UnfinishedRun::new(ending, resume)).with_done(done))
+}
+
+/// A call that publishes a batch of the run with this name.
+fn publish_call(
+    target: PublishTarget,
+    name: String,
+) -> impl Fn(&EventBatch) -> PublishOutcome<ClientError> + Send + Sync + 'static {
+    move |batch| {
+        let name = Some(batch.name(&name));
+        let answer = target.post(&batch.content_type, name, batch.body.clone());
+        outcome_of(answer, SystemClock.now())
+    }
+}
+
+/// Runs to the end, and returns the run.
+fn drive_run(
+    mut run: PublishRun<ClientError>,
+    batches: EventBatches<EventSource>,
+    pipe: Option<&PipeHandle>,
+    publish: impl Fn(&EventBatch) -> PublishOutcome<ClientError> + Send + Sync + 'static,
+    progress: RunProgress,
+) -> PublishRun<ClientError> {
+    let (runtime, signals) = match listen_for_signals() {
+        Ok(listening) => listening,
+        Err(error) => {
+            run.abandon(RunEnding::Thread(error));
+            return run;
+        }
+    };
+    let driver = RateDriver {
+        clock: SystemClock,
+        entropy: SystemEntropy,
+        publish: Arc::new(publish),
+    };
+    let mut host = ProcessHost { signals, progress };
+    let run = runtime.block_on(driver.drive(run, batches, pipe, &mut host));
+    host.progress.end_line();
+    // What still reads or sends is not waited for: a pipe may be silent for ever.
+    runtime.shutdown_background();
+    run
+}
+
+/// Listens for signals: from now on they do not end the process by themselves.
+fn listen_for_signals() -> io::Result<(Runtime, SignalListener)> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let signals = {
+        let _inside = runtime.enter();
+        SignalListener::listen_with_hangup()?
+    };
+    Ok((runtime, signals))
 }
 
 /// The events that cannot be read from the pipe again, and how to go on with the same events from
@@ -120,23 +199,31 @@ fn is_single_event_type(content_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case(EVENT)
 }
 
-type SourceAndPipe = (Box<dyn EventSource + Send>, Option<PipeHandle>);
-
-fn open_input(path: &Path) -> Result<SourceAndPipe, InputError> {
-    let refuse = |source| InputError {
+fn open_input(path: &Path) -> Result<RunInput, InputError> {
+    let opened = if path == Path::new("-") {
+        open_pipe(io::stdin()).map(|(pipe, events)| RunInput {
+            source: Box::new(events),
+            pipe: Some(pipe),
+        })
+    } else {
+        File::open(path).map(|file| RunInput {
+            source: Box::new(EventReader::new(BufReader::new(file))),
+            pipe: None,
+        })
+    };
+    opened.map_err(|source| InputError {
         path: path.to_owned(),
         source,
-    };
-    if path == Path::new("-") {
-        let (pipe, events) = PipeHandle::open(io::stdin()).map_err(refuse)?;
-        return Ok((Box::new(events), Some(pipe)));
-    }
-    let file = File::open(path).map_err(refuse)?;
-    Ok((Box::new(EventReader::new(BufReader::new(file))), None))
+    })
 }
 
 /// The state of the run.
-fn run_reply(run: &PublishRun, topic: &str, name: &str, took: Duration) -> CommandReply {
+fn run_reply(
+    run: &PublishRun<ClientError>,
+    topic: &str,
+    name: &str,
+    took: Duration,
+) -> CommandReply {
     let counts = run.counts();
     let json = json!({ "published": {
         "topic": topic,
@@ -161,7 +248,7 @@ fn run_reply(run: &PublishRun, topic: &str, name: &str, took: Duration) -> Comma
     );
     let reply = CommandReply::new(json).line(text);
     match counts.report {
-        Some(report) => reply.line(report.render_text(topic)),
+        Some(report) => reply.line(render_report(report, topic)),
         None => reply,
     }
 }

@@ -4,12 +4,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use posthaste_publisher::{PressureHeader, PublishRun, RunCounts};
 use serde_json::json;
 
 use super::number::group_thousands;
-use super::pressure_header::PressureHeader;
-use super::run::PublishRun;
-use super::step::RunCounts;
+use crate::client::ClientError;
 use crate::terminal::{StandardStream, TerminalText, change_line, tell_user};
 
 /// Time between two changes of the line on a terminal.
@@ -25,6 +24,7 @@ const REASON_CHARS_MAX: usize = 60;
 #[derive(Debug)]
 pub(super) struct RunProgress {
     is_terminal: bool,
+    period: Duration,
     next_at: Option<Duration>,
 }
 
@@ -39,6 +39,7 @@ impl RunProgress {
         };
         Self {
             is_terminal,
+            period,
             next_at: (is_terminal || !is_json).then(|| now + period),
         }
     }
@@ -54,28 +55,24 @@ impl RunProgress {
         });
     }
 
-    /// Time of the next line.
-    pub(super) fn next_at(&self) -> Option<Duration> {
-        self.next_at
-    }
-
-    /// Shows the progress, if it is time.
-    pub(super) fn show_if_due(&mut self, run: &PublishRun, now: Duration) {
-        let Some(at) = self.next_at.filter(|at| *at <= now) else {
-            return;
-        };
-        let period = if self.is_terminal {
-            TERMINAL_PERIOD
-        } else {
-            LINE_PERIOD
-        };
-        self.next_at = Some(at.max(now.saturating_sub(period)) + period);
+    /// Shows the progress if it is time, and returns the time of the next line.
+    pub(super) fn show_if_due(
+        &mut self,
+        run: &PublishRun<ClientError>,
+        now: Duration,
+    ) -> Option<Duration> {
+        let at = self.next_at?;
+        if at > now {
+            return Some(at);
+        }
+        self.next_at = Some(at.max(now.saturating_sub(self.period)) + self.period);
         let text = progress_line(run, now);
         if self.is_terminal {
             change_line(&text);
         } else {
             tell_user(&text);
         }
+        self.next_at
     }
 
     /// Prints a message beside the progress.
@@ -95,18 +92,11 @@ impl RunProgress {
 }
 
 /// Progress of a run.
-fn progress_line(run: &PublishRun, now: Duration) -> String {
-    let pause = run
-        .idle_reason(now)
-        .map(|(trouble, wait)| (trouble.to_string(), wait));
-    let pause = pause
-        .as_ref()
-        .map(|(trouble, wait)| (trouble.as_str(), *wait));
-    progress_text(
-        counts_summary(run.counts(), run.per_second(now)),
-        run.pressure(),
-        pause,
-    )
+fn progress_line(run: &PublishRun<ClientError>, now: Duration) -> String {
+    let counts = counts_summary(run.counts(), run.per_second(now));
+    let idle = run.idle_reason(now);
+    let pause = idle.map(|(trouble, wait)| (trouble.to_string(), wait));
+    progress_text(counts, run.pressure(), pause)
 }
 
 /// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and
@@ -114,7 +104,7 @@ fn progress_line(run: &PublishRun, now: Duration) -> String {
 fn progress_text(
     mut text: String,
     pressure: Option<&PressureHeader>,
-    pause: Option<(&str, Duration)>,
+    pause: Option<(String, Duration)>,
 ) -> String {
     if let Some(pressure) = pressure {
         let _ = write!(text, " · {pressure}");
@@ -149,8 +139,8 @@ pub(super) fn counts_summary(counts: RunCounts, per_second: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::PublishReport;
     use super::*;
+    use posthaste_publisher::PublishReport;
 
     #[test]
     fn summary_leaves_out_counts_of_zero() {
@@ -183,7 +173,7 @@ mod tests {
     #[test]
     fn a_line_says_what_is_scarce_and_why_nothing_is_sent() {
         let check = |pressure: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
-            let pause = pause.map(|(trouble, ms)| (trouble, Duration::from_millis(ms)));
+            let pause = pause.map(|(trouble, ms)| (trouble.to_owned(), Duration::from_millis(ms)));
             assert_eq!(
                 progress_text(
                     "5 sent".to_owned(),

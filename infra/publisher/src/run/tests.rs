@@ -1,13 +1,19 @@
 //! Runs against scripted servers, on plain numbers: no thread, no clock, no file.
 
-use super::super::batches::EventBatches;
-use super::super::batches::PackingSettings;
-use super::super::events::EventReader;
-use super::*;
-use crate::client::ServerRefusal;
 use std::collections::BTreeMap;
-use ureq::http::HeaderMap;
-use url::Url;
+
+use super::*;
+use crate::batches::{EventBatches, PackingSettings};
+use crate::events::{EventPlace, EventReader};
+
+/// Error of a request.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error("status {0}")]
+    Status(u16),
+    #[error("no answer")]
+    Unreachable,
+}
 
 /// Time of every answer, unless the script says something else.
 const LATENCY: Duration = Duration::from_millis(100);
@@ -35,12 +41,12 @@ enum Answer {
 /// A server that remembers names, as ours does, and answers as a script says: by the number of the
 /// request, from 0.
 struct Sim<F> {
-    run: PublishRun,
+    run: PublishRun<RequestError>,
     batches: EventBatches<EventReader<&'static [u8]>>,
     script: F,
     now: Duration,
     /// When answers arrive, in the order of that.
-    answers: Vec<(Duration, u64, PublishOutcome)>,
+    answers: Vec<(Duration, u64, PublishOutcome<RequestError>)>,
     /// Every request: when, first event, count.
     requests: Vec<(Duration, u64, u32)>,
     /// Every batch that was published, by its name.
@@ -53,17 +59,9 @@ fn input(events: u64) -> &'static [u8] {
     lines.concat().into_bytes().leak()
 }
 
-fn error(status: u16) -> ClientError {
-    ClientError::Refused(Box::new(ServerRefusal::from_response(
-        status,
-        &HeaderMap::new(),
-        b"{}",
-    )))
-}
-
 /// Every server of these tests has one subscription, which matches all events but the last of a
 /// request.
-fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> PublishOutcome {
+fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> PublishOutcome<RequestError> {
     let report = PublishReport {
         answers: 1,
         accepted: events.into(),
@@ -73,14 +71,6 @@ fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> PublishOutcome
     PublishOutcome::Acknowledged {
         pressure,
         report: Some(report),
-    }
-}
-
-fn unreachable() -> ClientError {
-    let url = Url::parse("http://127.0.0.1:1").unwrap();
-    ClientError::Unreachable {
-        url,
-        source: Box::new(ureq::Error::ConnectionFailed),
     }
 }
 
@@ -109,7 +99,7 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             match self.run.next(self.now) {
                 RunStep::Over => return self,
                 RunStep::Read => {
-                    let batch = self.batches.next();
+                    let batch = self.batches.next_batch();
                     self.run.take_batch(batch);
                 }
                 RunStep::Send(batch) => self.take(&batch),
@@ -141,31 +131,37 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             Answer::Refused(wait) => PublishOutcome::Refused {
                 wait: secs(wait),
                 pressure: None,
-                error: error(503),
+                is_delay: false,
+                error: RequestError::Status(503),
             },
             Answer::SentAway(wait) => PublishOutcome::Refused {
                 wait: secs(wait),
                 pressure: None,
-                error: error(429),
+                is_delay: true,
+                error: RequestError::Status(429),
             },
             Answer::InUse(wait) => PublishOutcome::InUse {
                 wait: secs(wait),
-                error: error(409),
+                error: RequestError::Status(409),
             },
             Answer::Unavailable => PublishOutcome::Unclear {
                 wait: Some(secs(5)),
-                error: error(503),
+                is_response: true,
+                error: RequestError::Status(503),
             },
             Answer::Lost | Answer::Dropped => PublishOutcome::Unclear {
                 wait: None,
-                error: unreachable(),
+                is_response: false,
+                error: RequestError::Unreachable,
             },
-            Answer::BadEvent(index) => {
-                let mut refusal = ServerRefusal::from_response(400, &HeaderMap::new(), b"{}");
-                refusal.index = Some(index);
-                PublishOutcome::Final(ClientError::Refused(Box::new(refusal)))
-            }
-            Answer::Unauthorized => PublishOutcome::Final(error(401)),
+            Answer::BadEvent(index) => PublishOutcome::Final {
+                index: Some(index),
+                error: RequestError::Status(400),
+            },
+            Answer::Unauthorized => PublishOutcome::Final {
+                index: None,
+                error: RequestError::Status(401),
+            },
         };
         if matches!(
             answer,
@@ -371,14 +367,13 @@ fn bad_event_stops_the_run_and_resume_is_at_its_batch() {
         ending.to_string(),
         "event 307 (the first is 0), which begins in line 308, was refused"
     );
-    let RunEnding::Refused {
-        source: ClientError::Refused(refusal),
-        ..
-    } = &ending
-    else {
-        panic!("{ending}")
-    };
-    assert_eq!(refusal.index, Some(307));
+    assert!(matches!(
+        ending,
+        RunEnding::Refused {
+            event: Some(307),
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -493,11 +488,13 @@ fn whole_batches_before_a_broken_event_are_published() {
     assert_eq!((sim.run.counts().events, sim.run.resume_at()), (20, 20));
     assert!(matches!(
         sim.run.into_ending(),
-        Some(RunEnding::Input(EventsError::Syntax {
-            index: 25,
-            line: 26,
-            ..
-        }))
+        Some(RunEnding::Input(EventsError::Syntax(
+            EventPlace {
+                index: 25,
+                line: 26
+            },
+            _
+        )))
     ));
 }
 
@@ -507,7 +504,7 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
     let start = || {
         let mut sim = Sim::new(100, 0, None, |_, _| Answer::Ok);
         assert_eq!(sim.run.next(now), RunStep::Read);
-        let batch = sim.batches.next();
+        let batch = sim.batches.next_batch();
         sim.run.take_batch(batch);
         // One is read ahead only when the one before is on its way.
         assert!(matches!(sim.run.next(now), RunStep::Send(_)));
@@ -545,7 +542,7 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
 fn first_signal_publishes_taken_events_and_second_does_not() {
     let start = || {
         let mut sim = Sim::new(25, 0, None, |_, _| Answer::Ok);
-        sim.run = sim.run.of_pipe();
+        sim.run = sim.run.of_pipe(true);
         assert_eq!(
             (sim.run.next(sim.now), sim.run.waits_for()),
             (RunStep::Read, None)
@@ -555,7 +552,7 @@ fn first_signal_publishes_taken_events_and_second_does_not() {
             sim.run.waits_for(),
             Some("publishing what was taken from the pipe")
         );
-        let batch = sim.batches.next();
+        let batch = sim.batches.next_batch();
         sim.run.take_batch(batch);
         sim
     };

@@ -6,79 +6,64 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use posthaste_core::model::REQUEST_BYTES_MAX;
-use serde_json::Value;
 
-use super::content_type::{EVENT, EVENT_BATCH, JSON};
-use super::events::{EventReader, EventsError, InputEvent};
-
-/// Bytes of an array besides its events.
-const BRACKETS: usize = 2;
+use crate::content_type::{EVENT, EVENT_BATCH, content_type_of};
+use crate::events::{EventReader, EventsError, InputEvent};
 
 /// The events of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EventBatch {
+pub struct EventBatch {
     /// Number of its first event in the file, from 0. The batch is named after it.
-    pub(super) first: u64,
+    pub first: u64,
     /// The line in which each event begins, from 1.
-    pub(super) lines: Vec<u64>,
+    pub lines: Vec<u64>,
     /// The request's content type.
-    pub(super) content_type: Arc<str>,
+    pub content_type: Arc<str>,
     /// The request's body.
-    pub(super) body: Vec<u8>,
+    pub body: Vec<u8>,
     /// True if a pause ended the batch. The same events without that pause make another batch,
     /// which must not have the same name.
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
 }
 
-/// The next item of a source of events.
+/// An item of a source of events, which ends with its last event.
 #[derive(Debug)]
-pub(super) enum SourceItem {
+pub enum SourceItem {
     /// An event.
     Event(InputEvent),
     /// A pause: the events that were read should not wait for more.
     Pause,
-    /// Nothing more.
-    End,
 }
 
-/// A source of events.
-pub(super) trait EventSource {
-    /// The next item.
-    fn next(&mut self) -> Result<SourceItem, EventsError>;
-}
+impl<R: BufRead> Iterator for EventReader<R> {
+    type Item = Result<SourceItem, EventsError>;
 
-impl<R: BufRead> EventSource for EventReader<R> {
-    fn next(&mut self) -> Result<SourceItem, EventsError> {
-        Ok(Self::next(self)?.map_or(SourceItem::End, SourceItem::Event))
-    }
-}
-
-impl<S: EventSource + ?Sized> EventSource for Box<S> {
-    fn next(&mut self) -> Result<SourceItem, EventsError> {
-        (**self).next()
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.read_event().transpose()?;
+        Some(next.map(SourceItem::Event))
     }
 }
 
 /// Settings of batches.
 #[derive(Debug, Clone)]
-pub(super) struct PackingSettings {
+pub struct PackingSettings {
     /// Most events in one request.
-    pub(super) events_max: u32,
+    pub events_max: u32,
     /// Number of events to skip.
-    pub(super) from: u64,
+    pub from: u64,
     /// The content type of every request; otherwise it follows from the first event.
-    pub(super) content_type: Option<String>,
+    pub content_type: Option<String>,
 }
 
 /// The batches of an input.
 #[derive(Debug)]
-pub(super) struct EventBatches<S> {
+pub struct EventBatches<S> {
     source: S,
     packing: PackingSettings,
-    /// Number of events that were taken from the source.
-    count: u64,
+    /// Number of the next batch's first event.
+    first: u64,
     types: Option<ContentTypes>,
-    /// The first event of the next batch.
+    /// The first event of the next batch, if it was read.
     next: Option<InputEvent>,
 }
 
@@ -91,13 +76,13 @@ struct ContentTypes {
 
 impl EventBatch {
     /// Number of its events.
-    pub(super) fn event_count(&self) -> u32 {
+    pub fn event_count(&self) -> u32 {
         // `--batch` bounds it.
         u32::try_from(self.lines.len()).unwrap_or(u32::MAX)
     }
 
     /// Name in a run: the same for the same events, and a different one for others.
-    pub(super) fn name(&self, run: &str) -> String {
+    pub fn name(&self, run: &str) -> String {
         let first = self.first;
         if self.is_cut {
             format!("{run}-{first}-{}", self.lines.len())
@@ -107,18 +92,30 @@ impl EventBatch {
     }
 
     /// The number of the event after its last.
-    pub(super) fn end_index(&self) -> u64 {
+    pub(crate) fn end_index(&self) -> u64 {
         self.first + self.lines.len() as u64
+    }
+
+    /// True if it fits with this event, a comma or bracket before it, and the closing bracket.
+    fn has_room_for(&self, event: &InputEvent) -> bool {
+        self.body.len() + event.json.len() + 2 <= REQUEST_BYTES_MAX
+    }
+
+    fn add_event(&mut self, event: &InputEvent) {
+        self.body
+            .push(if self.lines.is_empty() { b'[' } else { b',' });
+        self.body.extend_from_slice(event.json.as_bytes());
+        self.lines.push(event.line);
     }
 }
 
-impl<S: EventSource> EventBatches<S> {
+impl<S: Iterator<Item = Result<SourceItem, EventsError>>> EventBatches<S> {
     /// The batches of these events.
-    pub(super) fn new(source: S, packing: PackingSettings) -> Self {
+    pub fn new(source: S, packing: PackingSettings) -> Self {
         Self {
             source,
+            first: packing.from,
             packing,
-            count: 0,
             types: None,
             next: None,
         }
@@ -126,113 +123,94 @@ impl<S: EventSource> EventBatches<S> {
 
     /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event
     /// keeps back the events before it in its batch.
-    pub(super) fn next(&mut self) -> Result<Option<EventBatch>, EventsError> {
-        let (Some(types), Some(event)) = (self.skip_to_start()?, self.next_event()?) else {
+    pub fn next_batch(&mut self) -> Result<Option<EventBatch>, EventsError> {
+        let types = self.skip_to_start()?;
+        let Some(first) = self.next_event()? else {
             return Ok(None);
         };
-        let first = self.count - 1;
-        if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
-            // Without brackets it may fit. If not, the server says so.
-            let body = event.json.into_bytes();
-            let lines = vec![event.line];
-            let content_type = types.one;
-            return Ok(Some(EventBatch {
-                first,
-                lines,
-                content_type,
-                body,
-                is_cut: false,
-            }));
-        }
-        let lines = vec![event.line];
-        let content_type = types.array;
         let mut batch = EventBatch {
-            first,
-            lines,
-            content_type,
-            body: vec![b'['],
+            first: self.first,
+            lines: Vec::new(),
+            content_type: types.array,
+            body: Vec::new(),
             is_cut: false,
         };
-        batch.body.extend_from_slice(event.json.as_bytes());
+        if batch.has_room_for(&first) {
+            batch.add_event(&first);
+            self.fill_batch(&mut batch)?;
+            batch.body.push(b']');
+        } else {
+            // Without brackets it may fit. If not, the server says so.
+            batch.content_type = types.one;
+            batch.lines.push(first.line);
+            batch.body = first.json.into_bytes();
+        }
+        self.first = batch.end_index();
+        Ok(Some(batch))
+    }
+
+    fn fill_batch(&mut self, batch: &mut EventBatch) -> Result<(), EventsError> {
         while batch.event_count() < self.packing.events_max {
-            let event = match self.take_item()? {
-                SourceItem::Event(event) => event,
-                next => {
-                    batch.is_cut = matches!(next, SourceItem::Pause);
+            match self.source.next().transpose()? {
+                Some(SourceItem::Event(event)) if batch.has_room_for(&event) => {
+                    batch.add_event(&event);
+                }
+                Some(SourceItem::Event(event)) => {
+                    self.next = Some(event);
                     break;
                 }
-            };
-            // The comma, and the closing bracket.
-            if batch.body.len() + event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
-                self.next = Some(event);
-                break;
+                Some(SourceItem::Pause) => {
+                    batch.is_cut = true;
+                    break;
+                }
+                None => break,
             }
-            batch.body.push(b',');
-            batch.body.extend_from_slice(event.json.as_bytes());
-            batch.lines.push(event.line);
         }
-        batch.body.push(b']');
-        Ok(Some(batch))
+        Ok(())
     }
 
     /// Before the first batch: reads the file's first event, and skips the events that are to be
     /// left out.
-    fn skip_to_start(&mut self) -> Result<Option<ContentTypes>, EventsError> {
-        if self.types.is_none() {
-            let from = self.packing.from;
-            while let Some(event) = self.next_event()? {
-                let types = || {
-                    ContentTypes::for_first_event(&event.json, self.packing.content_type.as_deref())
-                };
-                self.types.get_or_insert_with(types);
-                if self.count > from {
-                    self.next = Some(event);
-                    break;
-                }
-            }
-            if self.count < from {
-                return Err(EventsError::TooFew {
-                    from,
-                    events: self.count,
-                });
-            }
+    fn skip_to_start(&mut self) -> Result<ContentTypes, EventsError> {
+        if let Some(types) = &self.types {
+            return Ok(types.clone());
         }
-        Ok(self.types.clone())
+        let mut next = self.next_event()?;
+        let text = next.as_ref().map_or("", |event| &event.json);
+        let types = ContentTypes::for_first_event(text, self.packing.content_type.as_deref());
+        let from = self.packing.from;
+        for events in 0..from {
+            if next.is_none() {
+                return Err(EventsError::TooFew { from, events });
+            }
+            next = self.next_event()?;
+        }
+        self.next = next;
+        self.types = Some(types.clone());
+        Ok(types)
     }
 
     /// The next event, however long it takes; `None` at the end.
     fn next_event(&mut self) -> Result<Option<InputEvent>, EventsError> {
+        if let Some(event) = self.next.take() {
+            return Ok(Some(event));
+        }
         loop {
-            match self.take_item()? {
-                SourceItem::Event(event) => return Ok(Some(event)),
-                SourceItem::Pause => {}
-                SourceItem::End => return Ok(None),
+            match self.source.next().transpose()? {
+                Some(SourceItem::Event(event)) => return Ok(Some(event)),
+                Some(SourceItem::Pause) => {}
+                None => return Ok(None),
             }
         }
-    }
-
-    fn take_item(&mut self) -> Result<SourceItem, EventsError> {
-        if let Some(event) = self.next.take() {
-            return Ok(SourceItem::Event(event));
-        }
-        let next = self.source.next()?;
-        self.count += u64::from(matches!(next, SourceItem::Event(_)));
-        Ok(next)
     }
 }
 
 impl ContentTypes {
     /// The wanted content type. Otherwise only CloudEvents have one of their own.
     fn for_first_event(first: &str, wanted: Option<&str>) -> Self {
-        let is_cloud_event = || {
-            serde_json::from_str::<Value>(first)
-                .is_ok_and(|event| event.get("specversion").is_some())
-        };
-        let (one, array) = match wanted {
-            Some(wanted) => (wanted, wanted),
-            None if is_cloud_event() => (EVENT, EVENT_BATCH),
-            None => (JSON, JSON),
-        };
+        let one = wanted.unwrap_or_else(|| content_type_of(first.as_bytes()));
+        let is_single = wanted.is_none() && one == EVENT;
+        let array = if is_single { EVENT_BATCH } else { one };
         Self {
             one: one.into(),
             array: array.into(),
@@ -243,6 +221,7 @@ impl ContentTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content_type::JSON;
 
     fn batches(input: &str, events_max: u32, from: u64) -> Vec<EventBatch> {
         let packing = PackingSettings {
@@ -251,7 +230,7 @@ mod tests {
             content_type: None,
         };
         let mut batches = EventBatches::new(EventReader::new(input.as_bytes()), packing);
-        std::iter::from_fn(|| batches.next().unwrap()).collect()
+        std::iter::from_fn(|| batches.next_batch().unwrap()).collect()
     }
 
     fn check(input: &str, events_max: u32, from: u64, expected: &[&str]) {
@@ -348,7 +327,7 @@ mod tests {
                 content_type: wanted.map(str::to_owned),
             };
             let batch = EventBatches::new(EventReader::new(input.as_bytes()), packing)
-                .next()
+                .next_batch()
                 .unwrap()
                 .unwrap();
             assert_eq!(&*batch.content_type, expected, "{input}");
@@ -364,22 +343,17 @@ mod tests {
         );
     }
 
-    /// Events with pauses between them.
-    struct Pausing(Vec<Option<u64>>);
-
-    impl EventSource for Pausing {
-        fn next(&mut self) -> Result<SourceItem, EventsError> {
-            let event = |line| {
-                SourceItem::Event(InputEvent {
-                    json: "{}".to_owned(),
-                    line,
-                })
+    /// Events in these lines, with pauses between them.
+    fn pausing(
+        lines: &[Option<u64>],
+    ) -> impl Iterator<Item = Result<SourceItem, EventsError>> + use<'_> {
+        lines.iter().map(|line| {
+            let Some(line) = *line else {
+                return Ok(SourceItem::Pause);
             };
-            let next = (!self.0.is_empty()).then(|| self.0.remove(0));
-            Ok(next.map_or(SourceItem::End, |next| {
-                next.map_or(SourceItem::Pause, event)
-            }))
-        }
+            let json = "{}".to_owned();
+            Ok(SourceItem::Event(InputEvent { json, line }))
+        })
     }
 
     #[test]
@@ -390,8 +364,8 @@ mod tests {
                 from,
                 content_type: None,
             };
-            let mut batches = EventBatches::new(Pausing(events.to_vec()), packing);
-            let found: Vec<_> = std::iter::from_fn(|| batches.next().unwrap())
+            let mut batches = EventBatches::new(pausing(events), packing);
+            let found: Vec<_> = std::iter::from_fn(|| batches.next_batch().unwrap())
                 .map(|batch| format!("{} {:?}", batch.name("r"), batch.lines))
                 .collect();
             assert_eq!(found, expected, "{events:?}");
@@ -422,12 +396,12 @@ mod tests {
             content_type: None,
         };
         let mut broken = EventBatches::new(EventReader::new(&b"{}{}{}x"[..]), packing(0));
-        assert_eq!(broken.next().unwrap().unwrap().first, 0);
+        assert_eq!(broken.next_batch().unwrap().unwrap().first, 0);
         assert!(matches!(
-            broken.next(),
+            broken.next_batch(),
             Err(EventsError::Unexpected { line: 1, .. })
         ));
-        let short = EventBatches::new(EventReader::new(&b"{}{}"[..]), packing(3)).next();
+        let short = EventBatches::new(EventReader::new(&b"{}{}"[..]), packing(3)).next_batch();
         assert!(matches!(
             short,
             Err(EventsError::TooFew { from: 3, events: 2 })

@@ -8,7 +8,7 @@ const DELAY_MAX: Duration = Duration::from_mins(15);
 
 /// `medium; resource=submission-queue; delay=15`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PressureHeader {
+pub struct PressureHeader {
     level: String,
     resource: Option<String>,
     /// Delay of acknowledgements, in seconds.
@@ -17,7 +17,7 @@ pub(super) struct PressureHeader {
 
 impl PressureHeader {
     /// Reads the header. Unknown parts are left out.
-    pub(super) fn parse(header: &str) -> Self {
+    pub fn parse(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
         let level = parts.next().unwrap_or_default().to_owned();
         let mut resource = None;
@@ -37,7 +37,7 @@ impl PressureHeader {
     }
 
     /// Delay of acknowledgements, if there is one.
-    pub(super) fn delay(&self) -> Option<Duration> {
+    pub(crate) fn delay(&self) -> Option<Duration> {
         (self.delay_secs > 0).then(|| Duration::from_secs(self.delay_secs).min(DELAY_MAX))
     }
 }

@@ -8,19 +8,19 @@ const SECS_MAX: u64 = 10;
 
 /// Counts events by the second.
 #[derive(Debug, Default)]
-pub(super) struct RateMeter {
+pub(crate) struct RateMeter {
     began: Option<Duration>,
     seconds: VecDeque<(u64, u64)>,
 }
 
 impl RateMeter {
     /// The first request is sent; later ones change nothing.
-    pub(super) fn start(&mut self, now: Duration) {
+    pub(crate) fn start(&mut self, now: Duration) {
         self.began.get_or_insert(now);
     }
 
     /// So many events were acknowledged.
-    pub(super) fn add_events(&mut self, now: Duration, events: u32) {
+    pub(crate) fn add_events(&mut self, now: Duration, events: u32) {
         let second = now.as_secs();
         match self.seconds.back_mut() {
             Some((last, count)) if *last == second => *count += u64::from(events),
@@ -36,7 +36,7 @@ impl RateMeter {
     }
 
     /// Events per second, over the last ten seconds or since the beginning.
-    pub(super) fn per_second(&self, now: Duration) -> f64 {
+    pub(crate) fn per_second(&self, now: Duration) -> f64 {
         let recent = self
             .seconds
             .iter()

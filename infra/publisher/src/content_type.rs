@@ -2,19 +2,23 @@
 
 use serde_json::Value;
 
-pub(super) const EVENT: &str = "application/cloudevents+json";
-pub(super) const EVENT_BATCH: &str = "application/cloudevents-batch+json";
-pub(super) const JSON: &str = "application/json";
+/// The content type of one CloudEvent.
+pub const EVENT: &str = "application/cloudevents+json";
+pub(crate) const EVENT_BATCH: &str = "application/cloudevents-batch+json";
+pub(crate) const JSON: &str = "application/json";
 
 /// The content type that the bytes look like. Only CloudEvents have a content type of their own;
 /// the server judges the rest.
-pub(super) fn content_type_of(bytes: &[u8]) -> &'static str {
-    let is_event = |value: &Value| value.get("specversion").is_some();
+pub fn content_type_of(bytes: &[u8]) -> &'static str {
     match serde_json::from_slice::<Value>(bytes) {
-        Ok(Value::Array(events)) if events.first().is_some_and(is_event) => EVENT_BATCH,
-        Ok(value) if is_event(&value) => EVENT,
+        Ok(Value::Array(events)) if events.first().is_some_and(is_cloud_event) => EVENT_BATCH,
+        Ok(value) if is_cloud_event(&value) => EVENT,
         _ => JSON,
     }
+}
+
+fn is_cloud_event(value: &Value) -> bool {
+    value.get("specversion").is_some()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ fn read(input: &[u8], piece: usize) -> Vec<String> {
     let mut events = EventReader::new(BufReader::with_capacity(piece, input));
     let mut found = Vec::new();
     loop {
-        match events.next() {
+        match events.read_event() {
             Ok(Some(event)) => found.push(format!("{} {}", event.line, event.json)),
             Ok(None) => return found,
             Err(error) => {
@@ -151,7 +151,7 @@ fn a_byte_order_mark_is_passed_over_at_the_beginning_only() {
 /// An input that has more to read after its end, as a terminal has after Ctrl-D.
 struct Terminal(Vec<&'static [u8]>);
 
-impl io::Read for Terminal {
+impl Read for Terminal {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let line = self.0.remove(0);
         into[..line.len()].copy_from_slice(line);
@@ -162,19 +162,22 @@ impl io::Read for Terminal {
 #[test]
 fn the_end_of_a_terminal_s_input_is_asked_for_once() {
     let mut events = EventReader::new(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
-    assert!(matches!(events.next(), Ok(Some(_))));
+    assert!(matches!(events.read_event(), Ok(Some(_))));
     assert!(matches!(
-        (events.next(), events.next()),
+        (events.read_event(), events.read_event()),
         (Ok(None), Ok(None))
     ));
 }
 
 #[test]
 fn an_event_too_long_that_is_cut_inside_a_character_is_too_long() {
-    let endless = io::Read::chain(&b"{\"a\":\""[..], Repeated("€".as_bytes()));
-    let found = EventReader::new(BufReader::new(endless)).next();
+    let endless = Read::chain(&b"{\"a\":\""[..], Repeated("€".as_bytes()));
+    let found = EventReader::new(BufReader::new(endless)).read_event();
     assert!(
-        matches!(found, Err(EventsError::TooLarge { index: 0, line: 1 })),
+        matches!(
+            found,
+            Err(EventsError::TooLarge(EventPlace { index: 0, line: 1 }))
+        ),
         "{found:?}"
     );
 }
@@ -182,7 +185,7 @@ fn an_event_too_long_that_is_cut_inside_a_character_is_too_long() {
 /// A text without end.
 struct Repeated(&'static [u8]);
 
-impl io::Read for Repeated {
+impl Read for Repeated {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let whole = into.len() / self.0.len() * self.0.len();
         into[..whole]
@@ -194,9 +197,9 @@ impl io::Read for Repeated {
 
 #[test]
 fn an_event_without_an_end_is_given_up() {
-    let endless = BufReader::new(io::Read::chain(&b"{\"a\":\""[..], io::repeat(b'x')));
+    let endless = BufReader::new(Read::chain(&b"{\"a\":\""[..], io::repeat(b'x')));
     assert!(matches!(
-        EventReader::new(endless).next(),
-        Err(EventsError::TooLarge { index: 0, line: 1 })
+        EventReader::new(endless).read_event(),
+        Err(EventsError::TooLarge(EventPlace { index: 0, line: 1 }))
     ));
 }

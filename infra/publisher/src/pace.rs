@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// Most requests at once. Each holds a connection here and, under the tarpit, one there.
-pub(super) const REQUESTS_AT_ONCE_MAX: u32 = 16;
+pub(crate) const REQUESTS_AT_ONCE_MAX: u32 = 16;
 
 /// Growth of the pace with each second's worth of acknowledged events, as a share of the pace that
 /// was refused.
@@ -26,7 +26,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 /// The pace.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct PublishPace {
+pub struct PublishPace {
     /// The caller's bound, in events per second.
     cap: Option<f64>,
     requests_at_once: u32,
@@ -50,23 +50,23 @@ struct RefusalLimit {
 
 /// A request that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SentBatch {
+pub(crate) struct SentBatch {
     /// Time of sending.
-    pub(super) at: Duration,
+    pub(crate) at: Duration,
     /// Number of its events.
-    pub(super) events: u32,
+    pub(crate) events: u32,
 }
 
 impl SentBatch {
     /// True if an answer that came at `now` was held for the delay that it names.
-    pub(super) fn was_held(&self, now: Duration, delay: Duration) -> bool {
+    pub(crate) fn was_held(&self, now: Duration, delay: Duration) -> bool {
         now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
     }
 }
 
 impl PublishPace {
     /// One request at once to begin with, and at most `cap` events per second.
-    pub(super) fn new(cap: Option<u32>) -> Self {
+    pub fn new(cap: Option<u32>) -> Self {
         Self {
             cap: cap.map(f64::from),
             requests_at_once: 1,
@@ -75,24 +75,24 @@ impl PublishPace {
     }
 
     /// Number of requests that may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].
-    pub(super) fn requests_at_once(&self) -> u32 {
+    pub(crate) fn requests_at_once(&self) -> u32 {
         self.requests_at_once
     }
 
     /// Earliest time of the next request.
-    pub(super) fn next_at(&self) -> Duration {
+    pub(crate) fn next_at(&self) -> Duration {
         self.paused_until.max(self.slot_at)
     }
 
     /// The pace that is kept, in events per second; `None` where only
     /// [`requests_at_once`](Self::requests_at_once) bounds it.
-    pub(super) fn rate(&self) -> Option<f64> {
+    pub(crate) fn rate(&self) -> Option<f64> {
         let limit = self.limit.map(|limit| limit.rate);
         limit.into_iter().chain(self.cap).reduce(f64::min)
     }
 
     /// A request was sent.
-    pub(super) fn note_sent(&mut self, sent: SentBatch) {
+    pub(crate) fn note_sent(&mut self, sent: SentBatch) {
         let Some(rate) = self.rate() else { return };
         let takes =
             Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
@@ -103,7 +103,7 @@ impl PublishPace {
     /// producer keeps to one request at once: more of them would undo the tarpit. An answer
     /// that came sooner than that was let through instead of held (`tarpit: advise`), and the
     /// next one would only be sent away before the delay is over.
-    pub(super) fn note_acknowledged(
+    pub(crate) fn note_acknowledged(
         &mut self,
         sent: SentBatch,
         now: Duration,
@@ -114,8 +114,7 @@ impl PublishPace {
             if !sent.was_held(now, delay) {
                 self.pause_for(now, delay);
             }
-            self.requests_at_once = 1;
-            self.credit = 0;
+            self.narrow_to(1);
             return;
         }
         self.credit += 1;
@@ -133,7 +132,7 @@ impl PublishPace {
 
     /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace,
     /// which was `measured` events per second. The server's own wait gives the least pace.
-    pub(super) fn note_pushed_back(
+    pub(crate) fn note_pushed_back(
         &mut self,
         sent: SentBatch,
         now: Duration,
@@ -145,8 +144,7 @@ impl PublishPace {
         if !self.is_news(sent, now) {
             return;
         }
-        self.requests_at_once = (self.requests_at_once / 2).max(1);
-        self.credit = 0;
+        self.narrow_to((self.requests_at_once / 2).max(1));
         let events = f64::from(sent.events);
         let refused = self
             .rate()
@@ -162,7 +160,7 @@ impl PublishPace {
     /// A request was not answered, or the server is not able to now: one request at once, after a
     /// wait that doubles with every failure unless the server names one. `stretch`, from 1,
     /// makes the wait longer.
-    pub(super) fn note_failed(
+    pub(crate) fn note_failed(
         &mut self,
         sent: SentBatch,
         now: Duration,
@@ -178,9 +176,13 @@ impl PublishPace {
         }
         if is_news {
             self.failures += 1;
-            self.requests_at_once = 1;
-            self.credit = 0;
+            self.narrow_to(1);
         }
+    }
+
+    fn narrow_to(&mut self, requests_at_once: u32) {
+        self.requests_at_once = requests_at_once;
+        self.credit = 0;
     }
 
     fn pause_for(&mut self, now: Duration, wait: Duration) {

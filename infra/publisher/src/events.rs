@@ -1,0 +1,240 @@
+//! Events out of a file or a pipe, one after the other: an array of them, or one after the other
+//! with white space between (JSON lines are that), whatever the size of the whole. Each keeps its
+//! bytes.
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Deserializer;
+
+/// Longest text of one event. No request may carry as much, so that the server gives the exact
+/// reason.
+const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
+const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
+/// An event of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputEvent {
+    /// The text: one JSON object.
+    pub json: String,
+    /// The line in which it begins, from 1.
+    pub line: u64,
+}
+
+/// The place of an event in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventPlace {
+    /// The event's number, from 0.
+    pub index: u64,
+    /// The line in which it begins, from 1.
+    pub line: u64,
+}
+
+/// Error of a source of events.
+#[derive(Debug, thiserror::Error)]
+pub enum EventsError {
+    /// The file cannot be read. The place is that of the next event.
+    #[error("failed to read on after event {} (the first is 0), in line {}", .0.index, .0.line)]
+    Read(EventPlace, #[source] io::Error),
+    /// The thread that reads the pipe is gone.
+    #[error("the thread that reads the events has ended")]
+    Reader,
+    /// The text at the place of an event is something else.
+    #[error("line {line}: expected {expected}")]
+    Unexpected { line: u64, expected: &'static str },
+    /// An event is no JSON. The error's line and column count from the beginning of the event.
+    #[error("{0}, is no JSON object")]
+    Syntax(EventPlace, #[source] serde_json::Error),
+    /// An event is not text.
+    #[error("{0}, is not UTF-8")]
+    Utf8(EventPlace),
+    /// An event is larger than anything a server takes.
+    #[error("{0}, has no end within {EVENT_TEXT_BYTES_MAX} bytes")]
+    TooLarge(EventPlace),
+    /// The file has fewer events than should be skipped.
+    #[error("--from {from}: there are only {events} events")]
+    TooFew { from: u64, events: u64 },
+}
+
+impl fmt::Display for EventPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, line } = self;
+        write!(
+            f,
+            "event {index} (the first is 0), which begins in line {line}"
+        )
+    }
+}
+
+/// The events of an input.
+#[derive(Debug)]
+pub struct EventReader<R> {
+    input: R,
+    state: ReaderState,
+    /// The current line, from 1.
+    line: u64,
+    /// Number of events that were read.
+    count: u64,
+    /// True once the input has ended. A terminal that is read again would ask for more.
+    is_over: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReaderState {
+    /// At the beginning.
+    Unknown,
+    /// Before the first event, after a byte order mark.
+    Begun,
+    /// In an array, before its first event.
+    ArrayBegun,
+    /// In an array, after an event.
+    Array,
+    /// In an array, after a comma.
+    ArrayComma,
+    /// After the array.
+    ArrayOver,
+    /// One event after the other.
+    Loose,
+}
+
+impl<R: BufRead> EventReader<R> {
+    /// The events of `input`. Nothing is read yet.
+    pub fn new(input: R) -> Self {
+        Self {
+            input,
+            state: ReaderState::Unknown,
+            line: 1,
+            count: 0,
+            is_over: false,
+        }
+    }
+
+    /// Number of events that were read.
+    pub(crate) fn read_count(&self) -> u64 {
+        self.count
+    }
+
+    /// The next event; `None` at the end.
+    pub(crate) fn read_event(&mut self) -> Result<Option<InputEvent>, EventsError> {
+        if !self.seek_event()? {
+            return Ok(None);
+        }
+        let place = self.place();
+        let mut text = Vec::new();
+        let captured = CapturedInput {
+            input: &mut self.input,
+            text: &mut text,
+        };
+        let parsed = IgnoredAny::deserialize(&mut Deserializer::from_reader(captured));
+        self.line += text.split(|byte| *byte == b'\n').count() as u64 - 1;
+        if let Err(error) = parsed {
+            return Err(match error {
+                _ if text.len() >= EVENT_TEXT_BYTES_MAX => EventsError::TooLarge(place),
+                error if error.is_io() => EventsError::Read(self.place(), error.into()),
+                error => EventsError::Syntax(place, error),
+            });
+        }
+        let json = String::from_utf8(text).map_err(|_| EventsError::Utf8(place))?;
+        self.count += 1;
+        let line = place.line;
+        Ok(Some(InputEvent { json, line }))
+    }
+
+    /// Goes to the beginning of the next event; false if there is none.
+    fn seek_event(&mut self) -> Result<bool, EventsError> {
+        use ReaderState::{Array, ArrayBegun, ArrayComma, ArrayOver, Begun, Loose, Unknown};
+        loop {
+            let byte = self.peek_byte()?;
+            self.state = match (self.state, byte) {
+                (state, Some(b' ' | b'\t' | b'\r' | b'\n')) => state,
+                (Unknown, Some(byte)) if byte == MARK[0] => {
+                    self.skip_mark()?;
+                    continue;
+                }
+                (Unknown | Begun, Some(b'[')) => ArrayBegun,
+                (ArrayBegun | Array, Some(b']')) => ArrayOver,
+                (Array, Some(b',')) => ArrayComma,
+                (Unknown | Begun | Loose, Some(b'{')) => Loose,
+                (ArrayBegun | ArrayComma, Some(b'{')) => Array,
+                (Unknown | Begun | Loose | ArrayOver, None) => return Ok(false),
+                _ => return Err(self.unexpected()),
+            };
+            if byte == Some(b'{') {
+                return Ok(true);
+            }
+            self.line += u64::from(byte == Some(b'\n'));
+            self.input.consume(1);
+        }
+    }
+
+    /// Goes past a byte order mark.
+    fn skip_mark(&mut self) -> Result<(), EventsError> {
+        for byte in MARK {
+            if self.peek_byte()? != Some(byte) {
+                return Err(self.unexpected());
+            }
+            self.input.consume(1);
+        }
+        self.state = ReaderState::Begun;
+        Ok(())
+    }
+
+    fn peek_byte(&mut self) -> Result<Option<u8>, EventsError> {
+        while !self.is_over {
+            match self.input.fill_buf() {
+                Ok(piece) => {
+                    let byte = piece.first().copied();
+                    self.is_over = byte.is_none();
+                    return Ok(byte);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(EventsError::Read(self.place(), error)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn place(&self) -> EventPlace {
+        EventPlace {
+            index: self.count,
+            line: self.line,
+        }
+    }
+
+    fn unexpected(&self) -> EventsError {
+        let expected = match self.state {
+            ReaderState::Unknown | ReaderState::Begun => {
+                "an event (a JSON object) or an array of events"
+            }
+            ReaderState::ArrayBegun => "an event (a JSON object), or the end of the array",
+            ReaderState::Array => "a comma and the next event, or the end of the array",
+            ReaderState::ArrayOver => "nothing more after the array",
+            ReaderState::ArrayComma | ReaderState::Loose => "the next event (a JSON object)",
+        };
+        let line = self.line;
+        EventsError::Unexpected { line, expected }
+    }
+}
+
+/// An input that keeps what is read of it, up to the longest text of an event.
+struct CapturedInput<'a, R> {
+    input: &'a mut R,
+    text: &'a mut Vec<u8>,
+}
+
+impl<R: Read> Read for CapturedInput<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let room = EVENT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        let length = into.len().min(room);
+        let count = self.input.read(&mut into[..length])?;
+        self.text.extend_from_slice(&into[..count]);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;
