@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use posthaste_core::api::notice::{DeliveryFailedNotice, Notice};
-use posthaste_core::model::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, DeliveryEntry};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, DeliveryEntry};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{FanOut, NoticeError, Notifier, TopicRegistry};
 

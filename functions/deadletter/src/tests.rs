@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use posthaste_core::model::DeadLetterReason;
-use posthaste_core::model::{DeadLetter, Delivery, EventPayload, Timestamp};
+use posthaste_core::model::{DeadLetter, DeadLetterReason, Delivery, EventPayload, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiptHandle,

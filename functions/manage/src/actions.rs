@@ -2,8 +2,9 @@
 //! secret.
 
 use axum::extract::State;
-use posthaste_core::api::{ForcedView, RotateSecret, RotatedSecret, SubscriptionSettings};
-use posthaste_core::attempt::SubscriptionAction;
+use posthaste_core::api::{
+    ForcedView, RotateSecret, RotatedSecret, SubscriptionAction, SubscriptionSettings,
+};
 use posthaste_ports::Ports;
 use serde::Deserialize;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use posthaste_core::api::edit::BegunWork;
-use posthaste_core::stored::{TopicRecord, layout};
+use posthaste_core::stored::{BegunWork, TopicRecord, layout};
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::ApiError;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::PendingHandshake;
-use posthaste_core::attempt::handshake::{judge_failure, judge_response};
-use posthaste_core::attempt::{HandshakeContext, HandshakeResult, RequestRate};
-use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
+use posthaste_core::api::handshake::{judge_failure, judge_response};
+use posthaste_core::api::{HandshakeContext, HandshakeResult, SubscriptionSettings};
+use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, RequestRate, Subscription, Topic};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::OutboundSender;
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::events::{DeliveryView, EventQuery, EventReference, LogGapView, LogNote};
+use posthaste_core::api::events::{DeliveryView, EventQuery, LogGapView, LogNote};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvents, IsoTimestamp};
 use posthaste_core::delivery_log::{EventHistory, LogRecord, RecordLookup, log_text};
 use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
-use posthaste_core::stored::TopicRecord;
+use posthaste_core::stored::{EventReference, TopicRecord};
 use posthaste_delivery_log::{DeliveryLog, LogError, LookUpResult};
 use posthaste_ports::{Clock, Ports};
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use posthaste_core::api::handshake::status_after_action;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
-    AuditAction, AuditCaller, ForcedView, LinkView, SecretText, StatusState, SubscriptionSettings,
+    AuditAction, AuditCaller, ForcedView, LinkView, NewHandshake, SecretText, StatusState,
+    SubscriptionAction, SubscriptionSettings,
 };
-use posthaste_core::attempt::handshake::status_after_action;
-use posthaste_core::attempt::{NewHandshake, SubscriptionAction};
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_ports::{Clock, Ports};
 

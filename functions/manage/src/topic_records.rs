@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::model::TopicName;
-use posthaste_core::stored::{FormatError, TopicRecord, TopicRecordError, layout};
+use posthaste_core::model::{FormatError, TopicName};
+use posthaste_core::stored::{TopicRecord, TopicRecordError, layout};
 use posthaste_ports::{Clock, ETag, ObjectStore, Ports, StoredObject};
 
 use crate::answer::{ApiError, record_problem, unknown_topic};

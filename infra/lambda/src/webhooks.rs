@@ -6,8 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use posthaste_core::api::doctor::{ConnectedEndpoint, EndpointFault};
-use posthaste_core::model::Link;
-use posthaste_core::model::SendFailure;
+use posthaste_core::model::{Link, SendFailure};
 use posthaste_http::{ClientSettings, HyperWebhookClient, TlsSetupError};
 use posthaste_ports::{Clock, LastLook, WebhookAnswer, WebhookClient, WebhookRequest};
 use tokio::sync::OnceCell;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
-use posthaste_core::attempt::{SigningSecret, SigningSecretError};
+use posthaste_core::model::{SigningSecret, SigningSecretError};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::{Value, json};

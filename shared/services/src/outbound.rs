@@ -7,11 +7,10 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, Method};
 use posthaste_core::api::handshake::handshake_request;
 use posthaste_core::api::{HandshakeContext, HandshakeRequest};
-use posthaste_core::attempt::partial;
 use posthaste_core::attempt::request::build_request;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{
-    AnswerBody, AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent,
+    AnswerBody, AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent, partial,
 };
 use posthaste_core::events::output::OutputError;
 use posthaste_core::model::{AttemptOutcome, EndpointUrl, SendFailure, Subscription, Timestamp};

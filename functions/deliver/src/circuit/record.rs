@@ -5,8 +5,7 @@ use posthaste_core::circuit::{
     DeliveryTarget, HealthSignal, HealthSignals, Observation, REFUSED_EVENTS_MIN, RefusalSubject,
     RequestFailure, RequestedPause, health_signals, requested_pause,
 };
-use posthaste_core::model::AttemptOutcome;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{AttemptOutcome, Timestamp};
 use posthaste_ports::{Clock, Ports};
 
 use super::pass::{CircuitPass, ProbePermit};

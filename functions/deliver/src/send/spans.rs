@@ -2,8 +2,7 @@
 //! the trace of each event is whole also where events share a request.
 
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::model::AttemptOutcome;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{AttemptOutcome, Timestamp};
 use posthaste_core::trace::{SpanKind, SpanPlace, SpanValue, TraceSpan};
 use posthaste_services::traces::span_target;
 

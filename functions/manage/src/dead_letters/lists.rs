@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use posthaste_core::api::DeadLetterPage;
-use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::{Timestamp, WrittenTime};
+use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
 use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;

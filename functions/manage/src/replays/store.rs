@@ -7,8 +7,8 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::model::REPLAY_ID_BYTES_MAX;
-use posthaste_core::stored::{FormatError, ReplayRecord, layout};
+use posthaste_core::model::{FormatError, REPLAY_ID_BYTES_MAX};
+use posthaste_core::stored::{ReplayRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{
     ObjectEdit, OpenReplayError, UpdateError, UpdatedObject, open_replay, update_object,

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, IsoTimestamp, ResendRequest, ResendView};
-use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, RecordLookup, ResendRefusal, choose_delivery, gather_by_delivery, log_text,
 };
-use posthaste_core::model::{Subscription, SubscriptionStatus, Timestamp, Topic};
+use posthaste_core::model::{Subscription, SubscriptionStatus, Timestamp, Topic, webhook_id_of};
 use posthaste_core::release::EventResend;
 use posthaste_delivery_log::LookUpResult;
 use posthaste_ports::{Clock, Entropy, Ports};

@@ -15,11 +15,11 @@ use posthaste_core::api::{
 };
 use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
 use posthaste_core::attempt::{
-    AttemptContext, AttemptOutcome, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable_text,
+    AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable_text,
 };
 use posthaste_core::events::test_event::{TestEventError, check_given_event, sample_event};
 use posthaste_core::model::time::log_millis;
-use posthaste_core::model::{Hops, RESPONSE_BODY_BYTES_MAX, Subscription, Topic};
+use posthaste_core::model::{AttemptOutcome, Hops, RESPONSE_BODY_BYTES_MAX, Subscription, Topic};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::outbound::delivery_request;
 use posthaste_services::{OutboundSender, SentRequest};

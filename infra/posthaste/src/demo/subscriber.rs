@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use parking_lot::Mutex;
-use posthaste_core::attempt::SigningSecret;
+use posthaste_core::model::SigningSecret;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;

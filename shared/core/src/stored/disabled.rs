@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::subscription_folder;
 use crate::api::notice::DisabledNotice;
-use crate::model::render_json;
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName, render_json};
 
 /// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a
 /// notice.

@@ -11,10 +11,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::render_json;
 use crate::model::{
     IDEMPOTENCY_CLAIM_LENGTH, IDEMPOTENCY_CLOCK_SKEW, IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_SWEPT_AFTER, MatchCounts, Timestamp, Topic, TopicName, hex,
+    IDEMPOTENCY_SWEPT_AFTER, MatchCounts, Timestamp, Topic, TopicName, hex, render_json,
 };
 
 /// The prefix of what is known of producers' idempotency keys.

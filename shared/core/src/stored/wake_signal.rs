@@ -9,8 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Timestamp;
-use crate::model::render_json;
+use crate::model::{Timestamp, render_json};
 
 /// The key of the signal.
 pub const WAKE_SIGNAL: &str = "signals/wake.json";
