@@ -63,7 +63,7 @@ impl<P: Ports> RequestSender<P> {
         match <[Vec<RequestPlan>; 1]>::try_from(targets) {
             Ok([requests]) => {
                 self.send_to_target(invocation, requests, share, settle)
-                    .await
+                    .await;
             }
             Err(targets) => {
                 stream::iter(targets)
