@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn report_counts_accepted_events_and_matched_subscriptions() {
         let check = |report: PublishReport, expected: &str| {
-            assert_eq!(render_report(report, "orders"), expected)
+            assert_eq!(render_report(report, "orders"), expected);
         };
         check(
             answer(3, 2, 0),
