@@ -32,7 +32,7 @@ pub(crate) enum StartedReplay {
     /// The work that it would be.
     DryRun(ReplayPreview),
     /// The replay, or the one of the same selection that has not ended.
-    Stored(ReplayRecord),
+    Stored(Box<ReplayRecord>),
 }
 
 /// The start of replays.
@@ -111,7 +111,7 @@ impl<P: Ports> ReplayStarter<P> {
         tracing::info!(
             replay_id = replay.id, %topic, subscription = %name, is_new, "a replay was asked for"
         );
-        Ok(StartedReplay::Stored(replay))
+        Ok(StartedReplay::Stored(Box::new(replay)))
     }
 
     /// Counts what a replay would send now.

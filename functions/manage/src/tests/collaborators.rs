@@ -75,7 +75,8 @@ async fn validating_mark_is_taken_over_once() {
     let marks = ValidatingMarks::from_ref(&api.manage);
     assert!(!marks.take_over(&orders()).await.unwrap());
     marks.put_mark(&orders()).await.unwrap();
-    let (one, other) = tokio::join!(marks.take_over(&orders()), marks.take_over(&orders()));
+    let topic = orders();
+    let (one, other) = tokio::join!(marks.take_over(&topic), marks.take_over(&topic));
     assert_eq!(
         [one.unwrap(), other.unwrap()]
             .into_iter()

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::events::{before, delivered, refused, write};
 use super::{Api, billing};
 use crate::log_coverage::LogCoverage;
+use crate::topic_records::TopicRecords;
 
 const BILLING: &str = "/topics/orders/subscriptions/billing";
 
@@ -169,8 +170,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
     at_least["atLeast"] = json!(true);
     assert_eq!(shown(&api.waiting().await), at_least);
     // Nothing is recorded from now on: the numbers say nothing.
-    let mut record = api
-        .manage
+    let mut record = TopicRecords::from_ref(&api.manage)
         .load_record(&topic_name("orders"))
         .await
         .unwrap()
