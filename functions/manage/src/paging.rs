@@ -50,7 +50,7 @@ pub(crate) fn after_in(prefix: &str, after: Option<String>) -> Result<Option<Str
     }
 }
 
-/// The cursor of a page that begins after `decode_cursor`.
+/// The cursor of a page that begins after `key`.
 pub(crate) fn encode_cursor(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
 }

@@ -72,7 +72,7 @@ pub(crate) async fn replay<P: Ports>(
 
 /// Show a replay
 ///
-/// `replay_outcomes` counts from the delivery log what became of the events that were queued. At most
+/// `outcomes` counts from the delivery log what became of the events that were queued. At most
 /// 10,000 records are read, the newest, and for at most five seconds.
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay", body = ReplayView),

@@ -29,7 +29,7 @@ pub(crate) struct SecretsQuery {
 /// List topics
 ///
 /// In a stable order, without their subscriptions unless `settings` asks for them. A topic whose record cannot be read is in
-/// `unreadable_topic`. A page with `secrets` has an entry in the audit trail.
+/// `unreadable`. A page with `secrets` has an entry in the audit trail.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(

@@ -265,9 +265,12 @@ fn input_problem(error: &PublishInputError) -> ApiProblem {
                 None => problem,
             }
         }
-        PublishInputError::Event { index, error } => {
+        PublishInputError::Event {
+            index,
+            error: event,
+        } => {
             let problem = problem_with(error, ProblemKind::BadEvent).index(*index);
-            match &error.member {
+            match &event.member {
                 Some(member) => problem.member(member),
                 None => problem,
             }

@@ -35,7 +35,7 @@ impl OutputStyle {
 #[derive(Debug)]
 pub struct CommandReply {
     json: Value,
-    /// The text to print as JSON, where that of `from_json` would not be the same.
+    /// The text to print as JSON, where that of `json` would not be the same.
     exact: Option<String>,
     parts: Vec<ReplyPart>,
     notes: Vec<String>,
@@ -51,7 +51,7 @@ enum ReplyPart {
 }
 
 impl CommandReply {
-    /// A reply that is `from_json`, still without text for people.
+    /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
         Self {
             json,

@@ -99,7 +99,7 @@ fn are_enough(found: &[FoundRows], filter: &RecordFilter, limit: usize, next: i6
         > limit
 }
 
-/// The page of records that are sorted. `after_record`: the place behind all of them, if there may be
+/// The page of records that are sorted. `behind`: the place behind all of them, if there may be
 /// older ones.
 pub(crate) fn record_page(
     mut records: Vec<LogRecord>,

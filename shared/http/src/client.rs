@@ -468,7 +468,7 @@ fn odd_response_by_now(exchange: HttpExchange) -> Option<WebhookResponse> {
     answer.into_response()
 }
 
-/// Reads the body of a response until `end_of_wait`, and returns whether it came to its own end.
+/// Reads the body of a response until `end`, and returns whether it came to its own end.
 async fn read_response(
     connection: &mut HttpConnection,
     response: Response<Incoming>,

@@ -213,7 +213,7 @@ impl<S: ObjectStore, C: Clock> ArrivalTracker<S, C> {
         Ok(self.write_unsure().await? || is_changed_before)
     }
 
-    /// Changes the book, and returns it as it is then. `change_book` is called again where others
+    /// Changes the book, and returns it as it is then. `change` is called again where others
     /// wrote.
     pub async fn change_book(
         &self,

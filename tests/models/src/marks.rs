@@ -4,7 +4,7 @@
 //! From `functions/deadletter/src/outage.rs`, `functions/wake/src/jobs/recovery/step.rs` with
 //! `marked.rs` beside it, and `functions/wake/src/jobs/replays`. What a mark says is the code's own:
 //! `core::release::recovery::OutageLetters` and `core::stored::RecoveryMark::next_step`. How the replay is
-//! opened and carried out is the model `replay_record`; here it is one write and one send. Time is in
+//! opened and carried out is the model `replay`; here it is one write and one send. Time is in
 //! minutes.
 
 use std::collections::BTreeMap;
@@ -368,7 +368,7 @@ impl Marks {
         state.run = next;
     }
 
-    /// `next_step` in `functions/wake/src/jobs/recovery/step.rs`.
+    /// `take_step` in `functions/wake/src/jobs/recovery/step.rs`.
     fn steps(
         &self,
         state: &mut State,

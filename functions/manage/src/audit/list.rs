@@ -63,7 +63,7 @@ struct AuditKeyRange {
 /// The audit trail, the newest change first: who made it, from where, and what differs since,
 /// without secrets. An entry is written before its change is made, and its `outcome` before the
 /// request is answered. Entries are kept for 180 days; `serve` keeps at most 100,000 of them, and
-/// 256 MiB. Entries are read for a few seconds; `encode_cursor` says where to go on.
+/// 256 MiB. Entries are read for a few seconds; `cursor` says where to go on.
 #[utoipa::path(get, path = "/audit", tag = "status", params(AuditQuery),
     responses((status = 200, description = "One page of the audit trail", body = AuditPage),
         BadRequests, Problems))]

@@ -65,7 +65,7 @@ impl ReplayQuery {
 /// List replays
 ///
 /// The oldest first, or the newest. A replay is kept for 30 days. Replays are read for a few
-/// seconds; `encode_cursor` says where to go on.
+/// seconds; `cursor` says where to go on.
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(ReplayQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(

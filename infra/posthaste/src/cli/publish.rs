@@ -114,7 +114,7 @@ impl PublishArgs {
     }
 }
 
-/// Options of a file that is published at a pace. Without `parse_rate` the others mean nothing, and are
+/// Options of a file that is published at a pace. Without `rate` the others mean nothing, and are
 /// refused.
 #[derive(Debug, Args)]
 #[command(next_help_heading = AT_A_PACE)]

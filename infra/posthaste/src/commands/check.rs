@@ -1,4 +1,4 @@
-//! `check_folder`: what the database of a data folder holds, and what of it is damaged.
+//! `check`: what the database of a data folder holds, and what of it is damaged.
 
 use std::panic;
 use std::path::{Path, PathBuf};

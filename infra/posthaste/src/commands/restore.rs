@@ -1,4 +1,4 @@
-//! `restore_backup`: a data folder is made of a backup.
+//! `restore`: a data folder is made of a backup.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const PASSING: [u16; 3] = [408, 425, 429];
 
 /// Asks until there is an answer, or a failure that another try cannot change. Before each further
-/// try, `sleep_for` gets the failure and the time to wait.
+/// try, `rest` gets the failure and the time to wait.
 pub(super) fn until_answered<T>(
     mut ask: impl FnMut() -> Result<T, ClientError>,
     mut rest: impl FnMut(&ClientError, Duration),

@@ -1,4 +1,4 @@
-//! `serve --config`: the files of `apply_files`, put to the server itself through the same code and HTTP
+//! `serve --config`: the files of `apply`, put to the server itself through the same code and HTTP
 //! API.
 
 use posthaste_core::model::Secret;

@@ -121,7 +121,7 @@ impl LinkShard {
         Some(probed)
     }
 
-    /// Replaces what is known of a target, if anything still is and `change_condition` wants it; whether
+    /// Replaces what is known of a target, if anything still is and `change` wants it; whether
     /// anything changed.
     pub fn change_condition(
         &mut self,

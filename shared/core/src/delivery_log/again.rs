@@ -29,7 +29,7 @@ pub enum ResendRefusal {
 
 /// Chooses the delivery of an event that is sent again: the one with this key or, without a key,
 /// the only one that a producer made. Copies of it by replays and resends are no choice while that
-/// one is known. `gather_by_delivery` are those of an id towards one subscription, the newest first.
+/// one is known. `histories` are those of an id towards one subscription, the newest first.
 pub fn choose_delivery<'a>(
     histories: &'a [DeliveryHistory],
     created: &SubscriptionCreation,

@@ -34,7 +34,7 @@ struct MatchedSubscriptions<'a> {
 
 impl EventHistory {
     /// Gathers the records of an id. A subscription that the event is meant for and that has no
-    /// record is `pending_records`, and `unknown` after [`PENDING_MAX`]. Of an event from before
+    /// record is `pending`, and `unknown` after [`PENDING_MAX`]. Of an event from before
     /// `complete_from`, records may be missing, so that nothing is said of subscriptions without
     /// one.
     pub fn from_records(

@@ -211,7 +211,7 @@ fn check_extension(value: MemberValue<'_>) -> Result<(), EventExpectation> {
     Ok(())
 }
 
-/// A `parse_traceparent` that is not in W3C's form stays in the event like any extension, but is not
+/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not
 /// offered as a header.
 fn parse_traceparent(value: MemberValue<'_>) -> Result<Option<Box<str>>, EventExpectation> {
     check_extension(value)?;

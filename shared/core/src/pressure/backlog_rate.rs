@@ -37,7 +37,7 @@ struct BacklogBursts {
 }
 
 impl BacklogRate {
-    /// Takes one poll in and answers the drain time in whole seconds: `last_visible` messages are due,
+    /// Takes one poll in and answers the drain time in whole seconds: `visible` messages are due,
     /// and `count` were received and settled in the `elapsed` time since the last poll. It is never
     /// less than the oldest wait.
     pub(super) fn add_poll(&mut self, visible: u64, count: DrainCount, elapsed: Duration) -> u64 {

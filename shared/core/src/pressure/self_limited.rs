@@ -75,7 +75,7 @@ struct KnownDrain {
 }
 
 impl SubscriptionDrains {
-    /// Takes one look in. `last_visible` messages are due, and `groups` says whose.
+    /// Takes one look in. `visible` messages are due, and `groups` says whose.
     pub fn add_look(
         &mut self,
         visible: u64,
@@ -106,7 +106,7 @@ impl SubscriptionDrains {
 }
 
 impl SubscriptionDrains {
-    /// Takes one look at reports in: `last_visible` messages are due, and whose they are is estimated by
+    /// Takes one look at reports in: `visible` messages are due, and whose they are is estimated by
     /// what was received.
     pub fn update_reported(
         &mut self,

@@ -27,7 +27,7 @@ pub(super) fn day_key(at: Timestamp) -> String {
     at.strftime("%Y%m%d")
 }
 
-/// A minute of a key, in UTC; `minute_rounded_down` counts from the epoch.
+/// A minute of a key, in UTC; `minute` counts from the epoch.
 pub(super) fn minute_key(minute: u64) -> String {
     start_of_minute(minute).strftime("%Y%m%dT%H%MZ")
 }

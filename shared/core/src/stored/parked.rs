@@ -169,7 +169,7 @@ pub fn parked_instead(key: &str, due_minute: u64, at: Timestamp) -> Option<Strin
 }
 
 /// A key greater than that of every object parked for an earlier minute, and less than those of
-/// this one, for listing from there. `minute_rounded_down` counts from the epoch.
+/// this one, for listing from there. `minute` counts from the epoch.
 pub fn parked_before(minute: u64) -> String {
     format!("{PARKED}{}", minute_key(minute))
 }

@@ -13,7 +13,7 @@ use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 const TRIES_MAX: u32 = 32;
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Changes a part, and returns whether there was anything to change. `change_shard` may be
+    /// Changes a part, and returns whether there was anything to change. `change` may be
     /// called more than once, each time with the newest part.
     pub async fn change_shard(
         &self,

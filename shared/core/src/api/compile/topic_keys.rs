@@ -4,7 +4,7 @@ use super::problem::{SettingsError, SettingsProblem, settings_error};
 use crate::api::{KeyName, SecretText, TopicKeySettings, TopicKeysView};
 use crate::model::{PUBLISH_KEY_CHARS_MAX, PUBLISH_KEY_CHARS_MIN};
 
-/// Checks the keys of a topic that has `present_keys` ones, `None` where these are not known. A key is
+/// Checks the keys of a topic that has `present` ones, `None` where these are not known. A key is
 /// never shown in the error.
 pub fn check_topic_keys(
     written: &TopicKeySettings,
