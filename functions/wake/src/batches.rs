@@ -135,16 +135,14 @@ async fn read_objects<P: Ports>(
     released: &mut ReleasedCounts,
 ) -> Vec<OpenedObject> {
     let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run, key)))).await;
-    let mut read = |(key, opened): (String, Result<_, _>)| {
-        opened
-            .map_err(ReleaseError::Panicked)
-            .flatten()
-            .unwrap_or_else(|error| {
-                record_failed_object(released, &key, &error);
-                None
-            })
-    };
-    keys.into_iter().zip(opened).filter_map(&mut read).collect()
+    let mut read = Vec::with_capacity(keys.len());
+    for (key, opened) in keys.into_iter().zip(opened) {
+        match opened.map_err(ReleaseError::Panicked).flatten() {
+            Ok(object) => read.extend(object),
+            Err(error) => record_failed_object(released, &key, &error),
+        }
+    }
+    read
 }
 
 /// Sends the shares together, then closes each object. Keys of objects that hold more go back in

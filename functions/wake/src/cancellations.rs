@@ -103,8 +103,10 @@ async fn cached_notes<P: Ports>(
 ) -> Result<Arc<CancellationNotes>, CancellationError> {
     let now = ports.clock.monotonic();
     let last = look.0.lock().clone();
-    let is_known = |look: &CachedNotes| look.topic == *topic && now < look.at + LOOK_STANDS;
-    if let Some(look) = last.filter(is_known) {
+    if let Some(look) = last
+        && look.topic == *topic
+        && now < look.at + LOOK_STANDS
+    {
         return Ok(look.notes);
     }
     let notes = Arc::new(list_notes(ports, topic).await?);

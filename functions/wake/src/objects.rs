@@ -163,11 +163,10 @@ pub(crate) async fn close<P: Ports>(
         messages,
     } = opened;
     let all = messages.len();
-    let is_unsent = |(index, _): &(usize, Bytes)| is_sent.get(*index) != Some(&true);
     let unsent: Vec<_> = messages
         .into_iter()
         .enumerate()
-        .filter(is_unsent)
+        .filter(|(index, _)| is_sent.get(*index) != Some(&true))
         .map(|(_, message)| message)
         .collect();
     if unsent.is_empty() {
@@ -199,7 +198,7 @@ async fn keep_unsent(
             .await
             .map(drop)
     } else {
-        move_rest(store, (key, &rest), unsent).await
+        move_rest(store, key, &rest, unsent).await
     };
     if let Err(error) = &kept {
         let error = error as &dyn Error;
@@ -212,7 +211,8 @@ async fn keep_unsent(
 /// leaves both: at least once.
 async fn move_rest(
     store: &impl ObjectStore,
-    (key, rest): (&str, &str),
+    key: &str,
+    rest: &str,
     unsent: &[Bytes],
 ) -> Result<(), PortError> {
     store

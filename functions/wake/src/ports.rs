@@ -102,11 +102,11 @@ impl<P: Ports> WakePorts<P> {
             }
             None => SlowGroups::new(),
         };
-        let due = |folder: &String| {
+        let due = folders.iter().map(|folder| {
             let of_lane = if slow.contains(folder) { slow_due } else { 0 };
             state.due_of(folder) + of_lane
-        };
-        folders.iter().map(due).collect()
+        });
+        due.collect()
     }
 
     /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing
@@ -117,16 +117,14 @@ impl<P: Ports> WakePorts<P> {
         prefix: &str,
         after: Option<&str>,
     ) -> Result<ListPage, PortError> {
-        let late = || {
-            Err(PortError::new(
+        let list = Box::pin(self.state.list(prefix, after, LIST_PAGE_MAX));
+        match timeout_at(&self.clock, until, list).await {
+            Some(page) => page,
+            None => Err(PortError::new(
                 "list objects before the run's end",
                 ErrorKind::TimedOut,
-            ))
-        };
-        let list = Box::pin(self.state.list(prefix, after, LIST_PAGE_MAX));
-        timeout_at(&self.clock, until, list)
-            .await
-            .unwrap_or_else(late)
+            )),
+        }
     }
 }
 

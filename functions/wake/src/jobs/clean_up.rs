@@ -24,15 +24,13 @@ const MINUTES_BETWEEN: u64 = 60;
 
 /// The next minute in which a kind is looked for, dead letters only if some may be deleted.
 pub(crate) fn next_minute(now: Timestamp, deletes_dead_letters: bool) -> u64 {
-    let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute_rounded_down() + minutes);
-    let is_due = |minute: &u64| {
-        let of_hour = minute % MINUTES_BETWEEN;
-        KINDS.iter().any(|kind| of_hour == kind.minute)
-            || deletes_dead_letters && of_hour == dead_letters::MINUTE
-    };
+    let mut later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute_rounded_down() + minutes);
     later
-        .into_iter()
-        .find(is_due)
+        .find(|minute| {
+            let of_hour = minute % MINUTES_BETWEEN;
+            KINDS.iter().any(|kind| of_hour == kind.minute)
+                || deletes_dead_letters && of_hour == dead_letters::MINUTE
+        })
         .unwrap_or(now.minute_rounded_down())
 }
 

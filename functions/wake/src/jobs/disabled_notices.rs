@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use posthaste_core::api::StatusState;
 use posthaste_core::api::notice::Notice;
-use posthaste_core::api::{StatusState, StatusView};
 use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::NoticeError;
@@ -91,9 +91,10 @@ async fn is_written<P: Ports>(run: WakeRun<'_, P>, mark: &DisabledMark) -> Resul
     };
     let found = record.settings.find_subscription(&mark.subscription);
     let status = found.and_then(|(_, settings)| settings.status.as_ref());
-    let is_this =
-        |status: &StatusView| status.state == StatusState::Disabled && status.since.0 == mark.since;
-    Ok(record.deleted_at.is_some() || status.is_some_and(is_this))
+    Ok(record.deleted_at.is_some()
+        || status.is_some_and(|status| {
+            status.state == StatusState::Disabled && status.since.0 == mark.since
+        }))
 }
 
 #[cfg(test)]

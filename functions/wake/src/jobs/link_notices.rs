@@ -112,12 +112,12 @@ async fn notify_and_mark<P: Ports>(
         by_shard.entry(it.change.index).or_default().push(it);
     }
     for (index, notified) in by_shard {
-        let mark = |shard: &mut LinkShard| {
+        let marked = ports.links.change_shard(index, |shard| {
             notified
                 .iter()
                 .fold(false, |is_changed, it| it.mark_sent(shard) | is_changed)
-        };
-        ports.links.change_shard(index, mark).await?;
+        });
+        marked.await?;
     }
     Ok(())
 }

@@ -48,6 +48,13 @@ struct KeyRange {
     before: Option<String>,
 }
 
+impl KeyRange {
+    /// Whether a key lies before the end of the part.
+    fn ends_behind(&self, key: &str) -> bool {
+        self.before.as_deref().is_none_or(|before| key < before)
+    }
+}
+
 /// The keys of a page that are due.
 #[derive(Debug)]
 struct DuePage {
@@ -218,8 +225,9 @@ impl<'a, P: Ports> ParkedRelease<'a, P> {
         let from = self.walk.expired_to.clone();
         let mut looked_at = 0;
         loop {
-            let is_new = |key: &String| from.as_ref().is_none_or(|from| key > from);
-            let mut keys: VecDeque<_> = page.due.into_iter().filter(is_new).collect();
+            let due = page.due.into_iter();
+            let new = due.filter(|key| from.as_ref().is_none_or(|from| key > from));
+            let mut keys: VecDeque<_> = new.collect();
             keys.truncate(EXPIRED_OBJECTS_MAX - looked_at);
             looked_at += keys.len();
             let now = half.ports.clock.now();
@@ -260,13 +268,12 @@ async fn due_page<P: Ports>(run: WakeRun<'_, P>, part: &KeyRange) -> Result<DueP
         .list_until(run.begin, layout::PARKED, part.after.as_deref())
         .await?;
     let now = run.ports.clock.now();
-    let is_in_part = |key: &str| part.before.as_deref().is_none_or(|before| key < before);
     let listed = objects.len();
     let later = objects.iter().find(|object| !is_due(&object.key, now));
     let next_due = later.and_then(|object| layout::parked_due_minute(&object.key));
     let keys = objects.into_iter().map(|object| object.key);
     let due: Vec<_> = keys
-        .take_while(|key| is_due(key, now) && is_in_part(key))
+        .take_while(|key| is_due(key, now) && part.ends_behind(key))
         .collect();
     if !due.is_empty() {
         run.note_work();

@@ -1,10 +1,10 @@
-//! What replays may do in a run that nobody asked for.
+//! Permits for replays that nobody asked for.
 
 use std::collections::BTreeMap;
 
 use posthaste_core::model::LetterPlace;
 
-/// What such a replay may do.
+/// The permit of such a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RecoveryPermit {
     /// It sends, but not the letters in these places: they are on their way as probes.

@@ -65,8 +65,10 @@ async fn replay_open<P: Ports>(
             .list(layout::REPLAYING, after.as_deref(), REPLAYS_LISTED)
             .await?;
         for marker in page.objects {
-            let is_behind = |first: &String| is_from_first && marker.key > *first;
-            if first_after.as_ref().is_some_and(is_behind) {
+            let is_behind = first_after
+                .as_ref()
+                .is_some_and(|first| marker.key > *first);
+            if is_from_first && is_behind {
                 *walk.0.lock() = None;
                 return Ok(());
             }

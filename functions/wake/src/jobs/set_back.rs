@@ -18,7 +18,10 @@ use crate::run::WakeRun;
 const PAGES_MAX: usize = 20;
 
 /// The key of an object, and the one that it gets instead.
-type KeyMove = (String, String);
+struct KeyMove {
+    key: String,
+    new_key: String,
+}
 
 /// Moves parked objects to nearer minutes, in one run.
 pub(crate) struct SetBack<'a, P: Ports> {
@@ -75,10 +78,11 @@ impl<'a, P: Ports> SetBack<'a, P> {
             .await?;
         let now = self.run.ports.clock.now();
         let keys = page.objects.into_iter().map(|object| object.key);
-        let new_key = |key: &str| key_instead(key, scan.began_at, now);
-        let moves: Vec<KeyMove> = keys
-            .filter_map(|key| new_key(&key).map(|new_key| (key, new_key)))
-            .collect();
+        let moves = keys.filter_map(|key| {
+            let new_key = key_instead(&key, scan.began_at, now)?;
+            Some(KeyMove { key, new_key })
+        });
+        let moves: Vec<_> = moves.collect();
         let mut left_after = None;
         for some in moves.chunks(RELEASES_AT_ONCE) {
             if !self.run.may_begin() {
@@ -91,7 +95,7 @@ impl<'a, P: Ports> SetBack<'a, P> {
             .await;
             self.moved += done.iter().filter(|is_moved| **is_moved).count();
             let left = some.iter().zip(done).find(|(_, is_moved)| !is_moved);
-            let minute = left.and_then(|((key, _), _)| layout::parked_due_minute(key));
+            let minute = left.and_then(|(object, _)| layout::parked_due_minute(&object.key));
             left_after = left_after.or(minute.map(layout::parked_before));
         }
         let has_more = page.next_after.is_some();
@@ -101,7 +105,8 @@ impl<'a, P: Ports> SetBack<'a, P> {
 }
 
 /// Tells whether the object is under its new key. A crash in between leaves it under both.
-async fn move_object(store: &impl ObjectStore, (key, new_key): &KeyMove) -> bool {
+async fn move_object(store: &impl ObjectStore, object: &KeyMove) -> bool {
+    let KeyMove { key, new_key } = object;
     let moved = catch_panic(try_move(store, key, new_key)).await;
     let moved = moved.map_err(ReleaseError::Panicked).flatten();
     if let Err(error) = &moved {

@@ -19,7 +19,7 @@ pub(crate) struct SubscriptionStanding {
     pub(crate) is_unprobed: bool,
 }
 
-/// What is known of an active subscription now.
+/// The standing of an active subscription now.
 pub(crate) async fn find_standing<P: Ports>(
     ports: &WakePorts<P>,
     book: &HealthBook,

@@ -112,8 +112,9 @@ impl<'a, P: Ports> TemporarySweep<'a, P> {
         if !page.is_empty() {
             self.run.note_work();
         }
-        let sweep = |mark: ObjectMeta| async move { (self.sweep_marked(&mark).await, mark.key) };
-        let mut sweeps = stream::iter(page).map(sweep).buffered(TOPICS_AT_ONCE);
+        let mut sweeps = stream::iter(page)
+            .map(|mark| async move { (self.sweep_marked(&mark).await, mark.key) })
+            .buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = sweeps.next().await {
             let Some(SweptCounts {
                 topics,

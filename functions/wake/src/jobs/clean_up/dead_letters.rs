@@ -28,7 +28,8 @@ impl DeadLetterWalk {
     }
 }
 
-/// How long letters are kept, subscription by subscription: keys are listed in their order.
+/// The time for which letters are kept, subscription by subscription: keys are listed in their
+/// order.
 struct LetterRetention<'a, P: Ports> {
     run: WakeRun<'a, P>,
     kept: Duration,

@@ -29,10 +29,7 @@ pub(super) async fn delete_orphans<P: Ports>(
         let page = bucket
             .list(layout::RESOLVED, after.as_deref(), LIST_PAGE_MAX)
             .await?;
-        let is_alike = |one: &ObjectMeta, other: &ObjectMeta| {
-            folder_of_key(&one.key) == folder_of_key(&other.key)
-        };
-        for lists in page.objects.chunk_by(is_alike) {
+        for lists in page.objects.chunk_by(are_of_one_folder) {
             let Some(more) = delete_orphans_of(run, lists, walk).await? else {
                 return Ok(deleted);
             };
@@ -46,6 +43,10 @@ pub(super) async fn delete_orphans<P: Ports>(
     }
 }
 
+fn are_of_one_folder(one: &ObjectMeta, other: &ObjectMeta) -> bool {
+    folder_of_key(&one.key) == folder_of_key(&other.key)
+}
+
 /// The same of lists whose dead letters lie in one folder. Of that only what is about the lists is
 /// listed: a page decides on each list that it reaches, and the next begins at the one behind. `None`
 /// once there is no time.
@@ -55,8 +56,10 @@ async fn delete_orphans_of<P: Ports>(
     walk: &ResolvedWalk,
 ) -> Result<Option<usize>, PortError> {
     let bucket = &run.ports.dead_letters;
-    let about = |list: &ObjectMeta| list.key.strip_prefix(layout::RESOLVED).map(str::to_owned);
-    let keys: Vec<_> = lists.iter().filter_map(about).collect();
+    let keys = lists
+        .iter()
+        .filter_map(|list| list.key.strip_prefix(layout::RESOLVED));
+    let keys: Vec<_> = keys.map(str::to_owned).collect();
     let mut rest = &*keys;
     let mut deleted = 0;
     while let Some(first) = rest.first() {
@@ -71,8 +74,11 @@ async fn delete_orphans_of<P: Ports>(
             )
             .await?;
         let there: HashSet<_> = page.objects.iter().map(|object| &*object.key).collect();
-        let is_reached = |key: &String| page.next_after.as_ref().is_none_or(|end| key <= end);
-        let (reached, behind) = rest.split_at(rest.partition_point(is_reached));
+        let reached = match &page.next_after {
+            Some(end) => rest.partition_point(|key| key <= end),
+            None => rest.len(),
+        };
+        let (reached, behind) = rest.split_at(reached);
         for key in reached.iter().filter(|key| !there.contains(&***key)) {
             bucket.delete(&layout::resolved_letters_key(key)).await?;
             deleted += 1;

@@ -2,11 +2,12 @@
 //! written at its end.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::circuit::{DeliveryTarget, LinkShard, Observation, shard_index};
-use posthaste_core::model::{EndpointUrl, Subscription, SubscriptionStatus, Timestamp, Topic};
+use posthaste_core::circuit::{DeliveryTarget, Observation, shard_index};
+use posthaste_core::model::{
+    EndpointUrl, Identity, Subscription, SubscriptionName, SubscriptionStatus, Timestamp, Topic,
+};
 use posthaste_core::release::ForcedFolder;
 use posthaste_core::stored::{ForceRequest, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
@@ -109,16 +110,9 @@ async fn decide_timing<P: Ports>(
         return Ok(ForceTiming::Now);
     };
     let now = ports.clock.now();
-    let wants = |topic: &Option<Arc<Topic>>| {
-        let subscription = topic.as_ref()?.find_subscription(&name)?;
-        Some(matches!(
-            subscription.status_at(now),
-            SubscriptionStatus::Active | SubscriptionStatus::Pending
-        ))
-    };
     let asked_after = ports.clock.monotonic();
     let mut found = ports.registry.topic(&topic).await?;
-    if wants(&found) == Some(false) {
+    if wants_events(found.as_deref(), &name, now) == Some(false) {
         if !run.left.counts_as_left(asked_at, now, WRITE_FOLLOWS_WITHIN) {
             return Ok(ForceTiming::Later);
         }
@@ -126,7 +120,7 @@ async fn decide_timing<P: Ports>(
             .registry
             .topic_asked_after(&topic, asked_after)
             .await?;
-        if wants(&found) == Some(false) {
+        if wants_events(found.as_deref(), &name, now) == Some(false) {
             return Ok(ForceTiming::Never);
         }
     }
@@ -152,18 +146,18 @@ async fn end_holds<P: Ports>(
             DeliveryTarget::on_link(link.clone(), subscription),
             DeliveryTarget::Link(link.clone()),
         ];
-        let end = |shard: &mut LinkShard| {
-            let is_older = |target: &&DeliveryTarget| {
-                shard
-                    .condition(target)
-                    .is_some_and(|it| it.since < asked_at)
-            };
-            let older: Vec<_> = targets.iter().filter(is_older).collect();
+        let index = shard_index(&link);
+        let changed = ports.links.change_shard(index, |shard| {
+            let older = targets.iter().filter(|target| {
+                let condition = shard.condition(target);
+                condition.is_some_and(|it| it.since < asked_at)
+            });
+            let older: Vec<_> = older.collect();
             older.into_iter().fold(false, |is_changed, target| {
                 shard.apply_observation(target, &Observation::Forced, now, settings) | is_changed
             })
-        };
-        ports.links.change_shard(shard_index(&link), end).await?;
+        });
+        changed.await?;
     }
     Ok(())
 }
@@ -185,23 +179,38 @@ async fn is_for_other_creation<P: Ports>(
         return Ok(false);
     };
     let now = clock.now();
-    let is_other = |found: Option<Arc<Topic>>| {
-        let created = found?
-            .find_subscription(&subscription)
-            .map(|subscription| subscription.created);
-        created.map(|created| !created.has_accepted(Some(identity), now))
-    };
     let asked_after = clock.monotonic();
-    if !registry
-        .topic(&topic)
-        .await
-        .ok()
-        .and_then(is_other)
-        .unwrap_or_default()
-    {
+    let known = registry.topic(&topic).await.ok().flatten();
+    if !is_other_creation(known.as_deref(), &subscription, identity, now) {
         return Ok(false);
     }
-    Ok(is_other(registry.topic_asked_after(&topic, asked_after).await?).unwrap_or_default())
+    let found = registry.topic_asked_after(&topic, asked_after).await?;
+    Ok(is_other_creation(
+        found.as_deref(),
+        &subscription,
+        identity,
+        now,
+    ))
+}
+
+/// Whether a subscription that takes events stands under this name; `None` if none does.
+fn wants_events(topic: Option<&Topic>, name: &SubscriptionName, now: Timestamp) -> Option<bool> {
+    let subscription = topic?.find_subscription(name)?;
+    Some(matches!(
+        subscription.status_at(now),
+        SubscriptionStatus::Active | SubscriptionStatus::Pending
+    ))
+}
+
+/// Whether the subscription that is found is another creation than the one with this identity.
+fn is_other_creation(
+    topic: Option<&Topic>,
+    name: &SubscriptionName,
+    identity: Identity,
+    now: Timestamp,
+) -> bool {
+    let subscription = topic.and_then(|topic| topic.find_subscription(name));
+    subscription.is_some_and(|found| !found.created.has_accepted(Some(identity), now))
 }
 
 /// Deletes the requests whose walk has ended, but not one that was written again meanwhile.

@@ -1,4 +1,4 @@
-//! What records and links say of the subscriptions in the book.
+//! Facts about the subscriptions in the book, from records and links.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ pub(super) async fn load_facts<P: Ports>(
     Ok(facts)
 }
 
-/// What records say of the subscriptions that miss events which are kept, by their keys. Nothing of
-/// one whose record cannot be read.
+/// Facts from records about the subscriptions that miss events which are kept, by their keys.
+/// Nothing of one whose record cannot be read.
 pub(super) async fn load_missed_facts<P: Ports>(
     ports: &WakePorts<P>,
     book: &HealthBook,
@@ -97,20 +97,14 @@ async fn facts_of<P: Ports>(
     key: &str,
     health: &SubscriptionHealth,
 ) -> Result<(String, HealthFacts), RegistryError> {
-    let nothing = |standing| HealthFacts {
-        standing,
-        link: String::new(),
-        own: None,
-        of_link: None,
-    };
     let Some((topic, name)) = parse_book_key(key) else {
-        return Ok((key.to_owned(), nothing(RecordedStatus::Stopped)));
+        return Ok((key.to_owned(), unknown_facts(RecordedStatus::Stopped)));
     };
     let topic = match ports.registry.topic(&topic).await {
         Ok(topic) => topic,
         // Waiting does not mend it.
         Err(error) if is_broken(&error) => {
-            return Ok((key.to_owned(), nothing(RecordedStatus::Unknown)));
+            return Ok((key.to_owned(), unknown_facts(RecordedStatus::Unknown)));
         }
         Err(error) => return Err(error),
     };
@@ -119,7 +113,7 @@ async fn facts_of<P: Ports>(
         .and_then(|topic| topic.subscriptions.get(&name.folded()));
     let now = ports.clock.now();
     let Some(subscription) = subscription.filter(|it| is_meant(it, health, now)) else {
-        return Ok((key.to_owned(), nothing(RecordedStatus::Stopped)));
+        return Ok((key.to_owned(), unknown_facts(RecordedStatus::Stopped)));
     };
     let link = subscription.endpoint.link();
     let facts = HealthFacts {
@@ -131,6 +125,16 @@ async fn facts_of<P: Ports>(
         of_link: ports.links.condition(&DeliveryTarget::Link(link)),
     };
     Ok((key.to_owned(), facts))
+}
+
+/// The facts of a subscription of which nothing but its status is known.
+fn unknown_facts(standing: RecordedStatus) -> HealthFacts {
+    HealthFacts {
+        standing,
+        link: String::new(),
+        own: None,
+        of_link: None,
+    }
 }
 
 /// Whether the book is about this subscription, which is active: not about an earlier one of its

@@ -28,7 +28,7 @@ const READS_AT_ONCE: usize = 32;
 /// A subscription by its names.
 type SubscriptionNames = (TopicName, SubscriptionName);
 
-/// What notices are made of.
+/// The material of notices.
 pub(super) struct HealthNotifier<'a, P: Ports> {
     pub(super) ports: &'a WakePorts<P>,
     pub(super) book: &'a HealthBook,
@@ -201,13 +201,11 @@ impl<P: Ports> HealthNotifier<'_, P> {
         let mut is_told = true;
         for (folded, name) in &addressees {
             let is_of_all = self.notices_topic.is_some_and(|it| it.folded() == *folded);
-            let is_for = |topic: &Topic| {
+            let of_addressee = topics.iter().filter(|(topic, _)| {
                 let own = topic.notices_topic.as_ref();
                 is_of_all || own.is_some_and(|own| own.folded() == *folded)
-            };
-            let named: Vec<_> = topics
-                .iter()
-                .filter(|(topic, _)| is_for(topic))
+            });
+            let named: Vec<_> = of_addressee
                 .flat_map(|(_, named)| named.iter().cloned())
                 .collect();
             let news = LinkNews {

@@ -94,9 +94,10 @@ async fn own_rooms<P: Ports>(
     folders: &VecDeque<HeldFolder>,
     permissions: &[ReleasePermission],
 ) -> Vec<usize> {
-    let may_send =
-        |permission: &ReleasePermission| !matches!(permission.release, HeldRelease::Nothing);
-    if !permissions.iter().any(may_send) {
+    if permissions
+        .iter()
+        .all(|permission| matches!(permission.release, HeldRelease::Nothing))
+    {
         return vec![usize::MAX; folders.len()];
     }
     let state = ports.pressure.state().await;
@@ -146,9 +147,11 @@ pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool
     let mut folders = std::mem::take(&mut held.folders);
     for some in folders.make_contiguous().chunks_mut(TURNS_AT_ONCE) {
         let at_once = RELEASES_AT_ONCE / some.len();
-        let release = |folder| catch_panic(turns::release_expired(half, folder, now, at_once));
+        let releases = some
+            .iter_mut()
+            .map(|folder| catch_panic(turns::release_expired(half, folder, now, at_once)));
         let mut all = ReleasedCounts::default();
-        for released in join_all(some.iter_mut().map(release)).await {
+        for released in join_all(releases).await {
             match released {
                 Ok(more) => all.add_released(more),
                 Err(error) => {

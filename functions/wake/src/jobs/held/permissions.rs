@@ -48,23 +48,20 @@ async fn find_permission<P: Ports>(
     now: Timestamp,
     shares: &LinkShares,
 ) -> Result<ReleasePermission, RegistryError> {
-    let without_target = |status| {
-        ReleasePermission::without_target(decide_release(status, EndpointStanding::WELL, now))
-    };
     let Some((topic, subscription)) = layout::folder_owner(folder) else {
-        return Ok(without_target(None));
+        return Ok(permission_without_target(None, now));
     };
     let topic = ports.registry.topic(&topic).await?;
     let found = topic
         .as_ref()
         .and_then(|topic| topic.find_subscription(&subscription));
     let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
-        return Ok(without_target(None));
+        return Ok(permission_without_target(None, now));
     };
     waits::note_for_subscription(ports, found, now).await;
     let status = found.status_at(now);
     if status != SubscriptionStatus::Active {
-        return Ok(without_target(Some(status)));
+        return Ok(permission_without_target(Some(status), now));
     }
     let (target, gate) = find_target(ports, found).await;
     let recovering_since = ports.links.recovering_since(&target);
@@ -80,6 +77,13 @@ async fn find_permission<P: Ports>(
         in_run_max: at_rate(found.rate, found.batching),
         own_room: usize::MAX,
     })
+}
+
+fn permission_without_target(
+    status: Option<SubscriptionStatus>,
+    now: Timestamp,
+) -> ReleasePermission {
+    ReleasePermission::without_target(decide_release(status, EndpointStanding::WELL, now))
 }
 
 /// The target to which deliver would send a subscription's deliveries: the first of its endpoints

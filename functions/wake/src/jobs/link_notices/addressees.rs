@@ -54,18 +54,10 @@ pub(super) async fn find_addressees<P: Ports>(
     changes: Vec<TargetChange>,
 ) -> Result<Vec<AddressedChange>, AddressError> {
     let concerns = find_concerns(ports, &ChangesByTarget::from_changes(&changes)).await?;
-    let addressed = |change: TargetChange| {
-        let is_gone = matches!(change.target, DeliveryTarget::Subscription { .. });
-        let to = notices_topic
-            .iter()
-            .map(|name| (name.folded(), (*name).clone()));
-        AddressedChange {
-            to: to.collect(),
-            change,
-            is_gone,
-        }
-    };
-    let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
+    let mut addressed: Vec<_> = changes
+        .into_iter()
+        .map(|change| address_change(change, notices_topic))
+        .collect();
     for TopicConcern {
         change,
         own,
@@ -85,6 +77,20 @@ pub(super) async fn find_addressees<P: Ports>(
         .filter(|it| it.is_gone)
         .for_each(|it| it.to.clear());
     Ok(addressed)
+}
+
+/// A change that is addressed to the topic of all notices. A subscription counts as gone until its
+/// topic is found to have it.
+fn address_change(change: TargetChange, notices_topic: Option<&TopicName>) -> AddressedChange {
+    let is_gone = matches!(change.target, DeliveryTarget::Subscription { .. });
+    let to = notices_topic
+        .iter()
+        .map(|name| (name.folded(), (*name).clone()));
+    AddressedChange {
+        to: to.collect(),
+        change,
+        is_gone,
+    }
 }
 
 async fn find_concerns<P: Ports>(
@@ -158,12 +164,12 @@ impl<'a> ChangesByTarget<'a> {
             .own_changes(&topic.name)
             .filter_map(|(place, target)| Some((place, Some(stored_target(topic, target)?))));
         let notices_topic = &topic.notices_topic;
-        let concern = |(change, own)| TopicConcern {
+        let concerns = links.chain(own).map(|(change, own)| TopicConcern {
             change,
             own,
             notices_topic: notices_topic.clone(),
-        };
-        links.chain(own).map(concern).collect()
+        });
+        concerns.collect()
     }
 
     /// The concerns of a topic that cannot be read: its subscriptions may be there.

@@ -1,6 +1,6 @@
-//! What is still known of subscriptions that are gone, that left the link, or whose name another one
-//! has now, and of links that nobody uses any more. manage forgets it with the write that made it
-//! so; where its process died, this does.
+//! The rest that is known of subscriptions that are gone, that left the link, or whose name another
+//! one has now, and of links that nobody uses any more. manage forgets it with the write that made
+//! it so; where its process died, this does.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -44,7 +44,7 @@ pub(super) fn changes_to_send(
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Vec<TargetChange> {
-    let change = |(target, condition): (DeliveryTarget, &TargetCondition)| {
+    let changes = shard.conditions().filter_map(|(target, condition)| {
         let news = state_change(condition, now, settings)?;
         Some(TargetChange {
             index,
@@ -52,8 +52,8 @@ pub(super) fn changes_to_send(
             condition: condition.clone(),
             news,
         })
-    };
-    shard.conditions().filter_map(change).collect()
+    });
+    changes.collect()
 }
 
 /// The number of these changes, at least one, that are sent before they are marked.

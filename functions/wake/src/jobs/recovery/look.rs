@@ -1,4 +1,4 @@
-//! What a run knows while it looks at marks.
+//! Knowledge of a run that looks at marks.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,5 @@
 //! A mark, and the version that it has. Every write is on condition that nobody else wrote it since.
 
-use std::sync::Arc;
-
-use posthaste_core::model::Topic;
 use posthaste_core::stored::{LetterProbe, RecoveryMark};
 use posthaste_ports::{ETag, ObjectStore, Ports, PutCondition};
 use posthaste_services::{ObjectEdit, update_object};
@@ -42,18 +39,10 @@ impl StoredMark {
         ports: &WakePorts<P>,
     ) -> Result<Option<ReplayReceiver>, ReplayError> {
         let mark = &self.mark;
-        let own = |topic: Option<Arc<Topic>>| {
-            let topic = topic?;
-            let subscription = topic.find_subscription(&mark.subscription)?.clone();
-            let is_own = subscription
-                .created
-                .has_accepted(mark.identity, mark.last_at);
-            is_own.then_some(ReplayReceiver {
-                topic,
-                subscription,
-            })
-        };
-        ReplayReceiver::find_by(ports, &mark.topic, own).await
+        ReplayReceiver::find_by(ports, &mark.topic, &mark.subscription, |created| {
+            created.has_accepted(mark.identity, mark.last_at)
+        })
+        .await
     }
 
     /// Looks again before an effect that rests on the mark. Answers whether the mark still says what

@@ -96,7 +96,7 @@ async fn send_letter<P: Ports>(
     let mut found = None;
     for part in &replays {
         let selection = part.selection().map_err(ReplayError::Request)?;
-        found = find_letter(look, (&selection, &rules), to, &part.progress).await?;
+        found = find_letter(look, &selection, &rules, to, &part.progress).await?;
         if found.is_some() {
             break;
         }
@@ -144,7 +144,8 @@ async fn send_letter<P: Ports>(
 /// were always the probe, one that brings its endpoint down would keep all others waiting.
 async fn find_letter<P: Ports>(
     look: &RecoveryContext<'_, P>,
-    (selection, rules): (&ReplaySelection, &RecoveryRules),
+    selection: &ReplaySelection,
+    rules: &RecoveryRules,
     to: &ReplayReceiver,
     progress: &ReplayProgress,
 ) -> Result<Option<(String, SelectedLetter)>, ReplayError> {

@@ -19,7 +19,7 @@ const EMPTY_MARKER_LEFT_AFTER: Duration = Duration::from_hours(1);
 /// which is how long a record is kept.
 const MARKER_LEFT_AFTER: Duration = Duration::from_hours(24);
 
-/// What became of a marker without a record.
+/// The end of a marker without a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftReplay {
     /// The replay is begun now.

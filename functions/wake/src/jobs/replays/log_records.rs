@@ -47,7 +47,8 @@ impl LogPartReader {
     pub(super) async fn next<P: Ports>(
         &mut self,
         run: WakeRun<'_, P>,
-        (selection, of): (&ReplaySelection, &Subscription),
+        selection: &ReplaySelection,
+        of: &Subscription,
         after: &LogPosition,
         to: Timestamp,
     ) -> Result<LogPart, LogError> {

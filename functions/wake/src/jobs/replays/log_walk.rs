@@ -68,12 +68,6 @@ struct PickedLogEvents {
 
 impl PickedLogEvents {
     fn add_fate(&mut self, record: &LogRecord, fate: RecordFate) {
-        let id = || {
-            record
-                .event_id
-                .clone()
-                .unwrap_or_else(|| record.delivery_key.clone())
-        };
         match fate {
             RecordFate::Sent(event) => {
                 self.bytes += event.event.json().len();
@@ -81,14 +75,22 @@ impl PickedLogEvents {
                     index: self.sent.len(),
                     ..*event
                 });
-                self.ids.push(id());
+                self.ids.push(shown_id(record));
             }
             RecordFate::Passed => {}
             RecordFate::LeftOut(reason) => self.left_out.add(reason),
             RecordFate::Resolved => self.resolved += 1,
-            RecordFate::Failed(why) => self.failed.push((id(), why.to_owned())),
+            RecordFate::Failed(why) => self.failed.push((shown_id(record), why.to_owned())),
         }
     }
+}
+
+/// The id of a record's event, or the key of its delivery where the event has none.
+fn shown_id(record: &LogRecord) -> String {
+    record
+        .event_id
+        .clone()
+        .unwrap_or_else(|| record.delivery_key.clone())
 }
 
 /// The next step of a replay in this run.
@@ -98,7 +100,7 @@ enum LogWalkStep {
     Rest,
 }
 
-/// What becomes of a record's event.
+/// The fate of a record's event.
 enum RecordFate {
     /// It is sent again.
     Sent(Box<ResentEvent>),
@@ -164,9 +166,14 @@ impl<P: Ports> LogWalk<'_, P> {
                 self.save_progress().await?;
                 return self.job.change_state(ports, ReplayState::Done, None).await;
             }
-            let of = (&self.selection, &*self.to.subscription);
-            let read = reads.next(self.run, of, &self.at, to).await;
-            let replayed = match read.map_err(ReplayError::Log) {
+            let read = reads.next(
+                self.run,
+                &self.selection,
+                &self.to.subscription,
+                &self.at,
+                to,
+            );
+            let replayed = match read.await.map_err(ReplayError::Log) {
                 Ok(part) => self.replay_part(part).await,
                 Err(error) => Err(error),
             };

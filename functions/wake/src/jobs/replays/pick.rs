@@ -37,7 +37,7 @@ pub(in crate::jobs) struct PickedLetters {
     is_whole: bool,
 }
 
-/// What chooses events.
+/// The choice of events.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::jobs) struct LetterSelector<'a> {
     /// What was asked for.
@@ -51,13 +51,13 @@ impl LetterSelector<'_> {
     fn leaves_out(
         &self,
         letter: &RestoredLetter,
-        (object, index): (&str, usize),
+        object: &str,
+        index: usize,
         created: &SubscriptionCreation,
     ) -> Option<LeftOutReason> {
-        let by_rules = || self.recovery?.leaves_out(letter, object, index);
         self.selection
             .leaves_out_event(letter, created)
-            .or_else(by_rules)
+            .or_else(|| self.recovery?.leaves_out(letter, object, index))
     }
 }
 
@@ -84,7 +84,7 @@ pub(in crate::jobs) fn pick_letters(
         .skip(done)
     {
         let letter = letter.map(|letter| {
-            let reason = chosen.leaves_out(&letter, (key, index), &subscription.created);
+            let reason = chosen.leaves_out(&letter, key, index, &subscription.created);
             reason.map_or(Ok(letter), Err)
         });
         match letter {
@@ -142,23 +142,17 @@ impl PickedLetters {
             }
         }
         let end = failed.as_ref().map_or(self.end, |(first, _)| *first);
-        let before_end = |index: usize| index < end;
-        progress.found += count_items(self.events.iter().filter(|event| before_end(event.index)));
-        progress.queued += count_items(
-            queued
-                .into_iter()
-                .filter(|index: &usize| before_end(*index)),
-        );
-        progress.resolved +=
-            count_items(self.resolved.into_iter().filter(|index| before_end(*index)));
+        progress.found += count_items(self.events.iter().filter(|event| event.index < end));
+        progress.queued += count_items(queued.into_iter().filter(|index: &usize| *index < end));
+        progress.resolved += count_items(self.resolved.into_iter().filter(|index| *index < end));
         let left_out = self.left_out.into_iter();
-        let left_out = left_out.filter(|(index, _)| before_end(*index));
+        let left_out = left_out.filter(|(index, _)| *index < end);
         left_out.for_each(|(_, reason)| progress.left_out.add(reason));
         for (index, why) in self
             .broken
             .into_iter()
             .chain(refused)
-            .filter(|(index, _)| before_end(*index))
+            .filter(|(index, _)| *index < end)
         {
             progress.add_failure(key, Some(index), why);
         }

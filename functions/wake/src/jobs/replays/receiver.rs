@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use posthaste_core::model::{Subscription, SubscriptionStatus, Topic, TopicName};
+use posthaste_core::model::{
+    Subscription, SubscriptionCreation, SubscriptionName, SubscriptionStatus, Topic, TopicName,
+};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
@@ -25,33 +27,44 @@ impl ReplayReceiver {
         ports: &WakePorts<P>,
         record: &ReplayRecord,
     ) -> Result<Option<Self>, ReplayError> {
-        let own = |topic: Option<Arc<Topic>>| {
-            let topic = topic?;
-            let subscription = topic.find_subscription(&record.subscription)?.clone();
-            record.is_for(&subscription.created).then_some(Self {
-                topic,
-                subscription,
-            })
-        };
-        Self::find_by(ports, &record.topic, own).await
+        Self::find_by(ports, &record.topic, &record.subscription, |created| {
+            record.is_for(created)
+        })
+        .await
     }
 
-    /// The subscription of a topic that `own` takes. The topic is read again before there is none.
+    /// The subscription of a topic, if `is_own` takes its creation. The topic is read again before
+    /// there is none.
     pub(in crate::jobs) async fn find_by<P: Ports>(
         ports: &WakePorts<P>,
         name: &TopicName,
-        own: impl Fn(Option<Arc<Topic>>) -> Option<Self>,
+        subscription: &SubscriptionName,
+        is_own: impl Fn(&SubscriptionCreation) -> bool,
     ) -> Result<Option<Self>, ReplayError> {
         let WakePorts {
             registry, clock, ..
         } = ports;
         let asked_after = clock.monotonic();
         let known = registry.topic(name).await.map_err(ReplayError::Registry)?;
-        if let Some(known) = own(known) {
+        if let Some(known) = Self::from_topic(known, subscription, &is_own) {
             return Ok(Some(known));
         }
         let found = registry.topic_asked_after(name, asked_after).await;
-        Ok(own(found.map_err(ReplayError::Registry)?))
+        let found = found.map_err(ReplayError::Registry)?;
+        Ok(Self::from_topic(found, subscription, &is_own))
+    }
+
+    fn from_topic(
+        topic: Option<Arc<Topic>>,
+        subscription: &SubscriptionName,
+        is_own: &impl Fn(&SubscriptionCreation) -> bool,
+    ) -> Option<Self> {
+        let topic = topic?;
+        let subscription = topic.find_subscription(subscription)?.clone();
+        is_own(&subscription.created).then_some(Self {
+            topic,
+            subscription,
+        })
     }
 
     /// Whether events may be sent to it.

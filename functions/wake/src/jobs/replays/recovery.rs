@@ -1,4 +1,4 @@
-//! What is different where nobody asked for a replay: it recovers from an outage.
+//! The differences where nobody asked for a replay: it recovers from an outage.
 
 use posthaste_core::model::{Subscription, Timestamp};
 use posthaste_core::release::recovery::RecoveryRules;

@@ -17,15 +17,7 @@ pub(in crate::jobs) async fn queue_messages<P: Ports>(
     let sent = Box::pin(store_and_send(run.ports, messages));
     timeout_at(&run.ports.clock, run.send, sent)
         .await
-        .unwrap_or_else(|| {
-            let late = |_| {
-                Err(PortError::new(
-                    "queue the events in time",
-                    ErrorKind::TimedOut,
-                ))
-            };
-            messages.iter().map(late).collect()
-        })
+        .unwrap_or_else(|| messages.iter().map(|_| Err(queued_late())).collect())
 }
 
 async fn store_and_send<P: Ports>(
@@ -44,10 +36,18 @@ async fn store_and_send<P: Ports>(
         .filter(|(_, stored)| stored.is_ok());
     let outgoing = outgoing.map(|(message, _)| outgoing_of(message)).collect();
     let mut sent = ports.send_messages(outgoing).await.into_iter();
-    let unsent = || Err(PortError::new("queue an event", ErrorKind::Other));
-    let result =
-        |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));
-    stored.into_iter().map(result).collect()
+    let results = stored.into_iter().map(|stored| {
+        stored?;
+        match sent.next() {
+            Some(sent) => sent,
+            None => Err(PortError::new("queue an event", ErrorKind::Other)),
+        }
+    });
+    results.collect()
+}
+
+fn queued_late() -> PortError {
+    PortError::new("queue the events in time", ErrorKind::TimedOut)
 }
 
 /// Stores the payloads that a message refers to.

@@ -82,8 +82,10 @@ impl<P: Ports> TopicSweep<'_, P> {
         let Some((record, etag)) = self.read_record(topic).await? else {
             return self.forget_topic(topic, is_left).await;
         };
-        let is_of_the_dead = |deleted_at| self.left.is_left_by_dead_process(deleted_at);
-        if record.is_abandoned(now) || record.deleted_at.is_some_and(is_of_the_dead) {
+        let is_left_deleted = record
+            .deleted_at
+            .is_some_and(|deleted_at| self.left.is_left_by_dead_process(deleted_at));
+        if record.is_abandoned(now) || is_left_deleted {
             return self.finish_deletion(record, etag, now).await;
         }
         if record.deleted_at.is_some() {
@@ -142,8 +144,12 @@ impl<P: Ports> TopicSweep<'_, P> {
     ) -> Result<DoomedEntities, SweepError> {
         if let Some(idle) = record.settings.auto_delete_on_idle {
             let key = layout::topic_activity_key(&record.name);
-            let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
-            if is_idle(record.updated_at) && self.last_use(&key).await?.is_none_or(is_idle) {
+            if self.is_idle(idle.0, record.updated_at, now)
+                && self
+                    .last_use(&key)
+                    .await?
+                    .is_none_or(|last| self.is_idle(idle.0, last, now))
+            {
                 return Ok(DoomedEntities::Topic);
             }
         }
@@ -158,6 +164,11 @@ impl<P: Ports> TopicSweep<'_, P> {
         } else {
             DoomedEntities::Subscriptions(names)
         })
+    }
+
+    /// Whether something that was last used at this time has been idle for so long.
+    fn is_idle(&self, idle: Duration, last: Timestamp, now: Timestamp) -> bool {
+        is_idle_since(idle, last, self.awake_since, now)
     }
 
     async fn is_doomed(
@@ -176,18 +187,17 @@ impl<P: Ports> TopicSweep<'_, P> {
         let Some(idle) = settings.auto_delete_on_idle else {
             return Ok(false);
         };
-        let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
-        if !is_idle(
-            settings
-                .status
-                .as_ref()
-                .map_or(Timestamp::EPOCH, |status| status.since.0),
-        ) {
+        let status_since = settings
+            .status
+            .as_ref()
+            .map_or(Timestamp::EPOCH, |status| status.since.0);
+        if !self.is_idle(idle.0, status_since, now) {
             return Ok(false);
         }
         let key = layout::subscription_activity_key(&record.name, name);
         // A note may have been tidied up while its topic became temporary: that write was a use.
-        if !is_idle(self.last_use(&key).await?.unwrap_or(record.updated_at)) {
+        let last = self.last_use(&key).await?.unwrap_or(record.updated_at);
+        if !self.is_idle(idle.0, last, now) {
             return Ok(false);
         }
         let waits = self
@@ -308,13 +318,8 @@ impl<P: Ports> TopicSweep<'_, P> {
             return Ok(SweptCounts::default());
         }
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
-        let needs_name =
-            |record: &TopicRecord| record.is_temporary() || record.deleted_at.is_some();
-        if self
-            .read_record(topic)
-            .await?
-            .is_some_and(|(record, _)| needs_name(&record))
-        {
+        let found = self.read_record(topic).await?;
+        if found.is_some_and(|(record, _)| record.is_temporary() || record.deleted_at.is_some()) {
             let name = layout::temporary_mark_key(topic);
             let put = self
                 .store
