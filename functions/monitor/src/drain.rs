@@ -1,4 +1,4 @@
-//! How fast the delivery queue drains: for the installation, and for each topic.
+//! The rate at which the delivery queue drains: for the installation, and for each topic.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ impl DrainWatch {
     /// out, everything counts for the installation.
     pub(crate) async fn measure_drain(
         &mut self,
-        (queue, source): (&impl QueueReceiver, &impl DrainSource),
+        queue: &impl QueueReceiver,
+        source: &impl DrainSource,
         clock: &impl Clock,
         counts: QueueCounts,
         leaves_out: bool,

@@ -81,7 +81,7 @@ pub enum MonitorError {
     Write(#[source] PortError),
 }
 
-/// What a poll sees.
+/// The readings of a poll.
 #[derive(Default)]
 struct PollReadings {
     readings: ResourceReadings,
@@ -298,7 +298,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
             Some(counts) => {
                 let look = self
                     .drain
-                    .measure_drain((queue, drain), clock, counts, leaves_out);
+                    .measure_drain(queue, drain, clock, counts, leaves_out);
                 Some(look.await)
             }
             None => None,

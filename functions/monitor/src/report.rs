@@ -53,13 +53,11 @@ pub(crate) fn log_transition(change: LevelTransition, state: &PressureState) {
 /// Logs which topics' producers are slowed or refused from now on, and which no longer are, and
 /// sets their gauges.
 pub(crate) fn log_topics(before: &PressureState, after: &PressureState) {
-    let level = TopicPressure::effective_level;
-    let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
     for now in &after.topics {
         let was = before.topic(&now.topic);
         let topic = &now.topic;
         let subscription = &now.subscription;
-        let level_now = level(now);
+        let level_now = now.effective_level();
         let drain_s = now.drain_time.reading;
         let due = now.due;
         if is_refused(now) && !was.is_some_and(is_refused) {
@@ -67,16 +65,16 @@ pub(crate) fn log_topics(before: &PressureState, after: &PressureState) {
                 %topic, %subscription, current = %level_now, drain_s, due,
                 "producers of a topic are refused: one of its subscriptions drains slowly"
             );
-        } else if level_now > was.map(level).unwrap_or_default() {
+        } else if level_now > level_of(was) {
             tracing::warn!(
                 %topic, %subscription, current = %level_now, drain_s, due,
                 "producers of a topic are slowed: one of its subscriptions drains slowly"
             );
         }
     }
-    let is_over = |of: &TopicPressure| after.topic(&of.topic).map(level).unwrap_or_default();
     for was in &before.topics {
-        if level(was) > PressureLevel::Normal && is_over(was) == PressureLevel::Normal {
+        let level_now = level_of(after.topic(&was.topic));
+        if is_slowed(was) && level_now == PressureLevel::Normal {
             let topic = &was.topic;
             let subscription = &was.subscription;
             tracing::info!(
@@ -88,17 +86,30 @@ pub(crate) fn log_topics(before: &PressureState, after: &PressureState) {
     topic_gauges(before, after);
 }
 
+/// The level of a topic; normal for one that is not named.
+fn level_of(topic: Option<&TopicPressure>) -> PressureLevel {
+    topic
+        .map(TopicPressure::effective_level)
+        .unwrap_or_default()
+}
+
+fn is_refused(topic: &TopicPressure) -> bool {
+    topic.drain_time.refused_from.is_some()
+}
+
+fn is_slowed(topic: &TopicPressure) -> bool {
+    topic.effective_level() > PressureLevel::Normal
+}
+
 /// Sets the gauges of the topics whose producers are slowed, and for the last time those of topics
 /// that no longer are. No other topic has any.
 fn topic_gauges(before: &PressureState, after: &PressureState) {
-    let is_slowed = |of: &&TopicPressure| of.effective_level() > PressureLevel::Normal;
-    let is_over = |of: &&TopicPressure| {
+    let over = before.topics.iter().filter(|of| {
         let now = after.topic(&of.topic);
-        now.is_none_or(|now| now.effective_level() == PressureLevel::Normal)
-    };
-    let over = before.topics.iter().filter(is_slowed).filter(is_over);
+        is_slowed(of) && now.is_none_or(|now| now.effective_level() == PressureLevel::Normal)
+    });
     let over = over.map(|of| (of, PressureLevel::Normal, 0));
-    let slowed = after.topics.iter().filter(is_slowed);
+    let slowed = after.topics.iter().filter(|of| is_slowed(of));
     let slowed = slowed.map(|of| (of, of.effective_level(), of.drain_time.reading));
     for (of, level, drain_secs) in over.chain(slowed) {
         let topic = of.topic.to_string();

@@ -28,15 +28,14 @@ pub(crate) fn authorize(
     headers: &HeaderMap,
     now: Timestamp,
 ) -> Result<ProducerTier, PublishError> {
-    let has_expired = || has_expired_token(topic, headers, now);
-    let why = || {
-        if has_expired() {
-            PublishError::Expired
-        } else {
-            PublishError::Unauthorized
-        }
-    };
-    offered_tier(topic, headers, now).ok_or_else(why)
+    if let Some(tier) = offered_tier(topic, headers, now) {
+        return Ok(tier);
+    }
+    Err(if has_expired_token(topic, headers, now) {
+        PublishError::Expired
+    } else {
+        PublishError::Unauthorized
+    })
 }
 
 /// Tells whether one of the headers carries anything that may be a key or a token.
@@ -82,13 +81,12 @@ fn offered_tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Pr
 /// Tells whether one of the headers carries a token that was signed with a key of the topic, and
 /// whose time is over.
 fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
-    let has_expired = |token: SasToken<'_>| {
-        topic
+    offered_tokens(headers).any(|token| {
+        let tier = topic
             .keys
-            .tier_where(|key| token.has_expired(key, &topic.name, now))
-            .is_some()
-    };
-    offered_tokens(headers).any(has_expired)
+            .tier_where(|key| token.has_expired(key, &topic.name, now));
+        tier.is_some()
+    })
 }
 
 fn offered_tokens(headers: &HeaderMap) -> impl Iterator<Item = SasToken<'_>> {

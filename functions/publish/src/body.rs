@@ -115,10 +115,13 @@ fn is_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONTENT_ENCODING).into_iter();
     let codings = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     let codings = codings.map(<[u8]>::trim_ascii);
-    let is = |coding: &[u8], name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
-    let mut packed = codings.filter(|coding| !coding.is_empty() && !is(coding, "identity"));
+    let mut packed =
+        codings.filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));
     let first = packed.next();
-    packed.next().is_none() && first.is_some_and(|it| is(it, "gzip") || is(it, "x-gzip"))
+    packed.next().is_none()
+        && first.is_some_and(|coding| {
+            coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip")
+        })
 }
 
 fn gunzip(body: &[u8]) -> Result<Vec<u8>, BodyError> {

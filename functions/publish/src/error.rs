@@ -1,6 +1,7 @@
 //! The reasons for which a request is not published, and the problems that producers get as
 //! answers.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -234,12 +235,20 @@ fn write_problem(error: &FanOutError) -> ApiProblem {
         .retry_after(retry_after)
 }
 
+/// A problem whose detail is the error's text.
+fn problem_with(error: &impl Display, kind: ProblemKind) -> ApiProblem {
+    ApiProblem::new(kind).detail(error.to_string())
+}
+
 fn body_problem(error: &BodyError) -> ApiProblem {
-    let problem = |kind| ApiProblem::new(kind).detail(error.to_string());
     match error {
-        BodyError::TooLarge | BodyError::UnpackedTooLarge => problem(ProblemKind::TooLarge),
-        BodyError::TimedOut(_) => problem(ProblemKind::RequestTimeout),
-        BodyError::Broken(_) | BodyError::NotGzip(_) => problem(ProblemKind::BadRequest),
+        BodyError::TooLarge | BodyError::UnpackedTooLarge => {
+            problem_with(error, ProblemKind::TooLarge)
+        }
+        BodyError::TimedOut(_) => problem_with(error, ProblemKind::RequestTimeout),
+        BodyError::Broken(_) | BodyError::NotGzip(_) => {
+            problem_with(error, ProblemKind::BadRequest)
+        }
         BodyError::Crowded => ApiProblem::new(ProblemKind::BackPressure)
             .detail("too many bytes are on their way already; nothing was accepted")
             .retry_after(RETRY_AFTER_DEFAULT),
@@ -247,18 +256,17 @@ fn body_problem(error: &BodyError) -> ApiProblem {
 }
 
 fn input_problem(error: &PublishInputError) -> ApiProblem {
-    let problem = |kind| ApiProblem::new(kind).detail(error.to_string());
     match error {
-        PublishInputError::Body(_) => problem(ProblemKind::BadRequest),
+        PublishInputError::Body(_) => problem_with(error, ProblemKind::BadRequest),
         PublishInputError::Syntax { index, member, .. } => {
-            let problem = problem(ProblemKind::BadRequest).index(*index);
+            let problem = problem_with(error, ProblemKind::BadRequest).index(*index);
             match member {
                 Some(member) => problem.member(member),
                 None => problem,
             }
         }
         PublishInputError::Event { index, error } => {
-            let problem = problem(ProblemKind::BadEvent).index(*index);
+            let problem = problem_with(error, ProblemKind::BadEvent).index(*index);
             match &error.member {
                 Some(member) => problem.member(member),
                 None => problem,
@@ -266,12 +274,12 @@ fn input_problem(error: &PublishInputError) -> ApiProblem {
         }
         PublishInputError::RequestTooLarge { .. }
         | PublishInputError::TooManyEvents { .. }
-        | PublishInputError::EnvelopesTooLarge => problem(ProblemKind::TooLarge),
+        | PublishInputError::EnvelopesTooLarge => problem_with(error, ProblemKind::TooLarge),
         PublishInputError::EventTooLarge { index, .. } => {
-            problem(ProblemKind::TooLarge).index(*index)
+            problem_with(error, ProblemKind::TooLarge).index(*index)
         }
         PublishInputError::UnsupportedMediaType { .. } => {
-            problem(ProblemKind::UnsupportedMediaType)
+            problem_with(error, ProblemKind::UnsupportedMediaType)
         }
     }
 }

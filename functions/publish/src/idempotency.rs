@@ -100,11 +100,13 @@ fn request_digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
     let says = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
-    let counts = |name: &str| {
-        let is_setting = [TIME_TO_LIVE_HEADER, NOT_BEFORE_HEADER].contains(&name);
-        name == CONTENT_TYPE || is_setting || name.starts_with(ATTRIBUTE_PREFIX)
-    };
-    RequestDigest::from_request(says.filter(|(name, _)| counts(name)), body)
+    RequestDigest::from_request(says.filter(|(name, _)| is_digested(name)), body)
+}
+
+/// Whether a header of this name says something of the request's events.
+fn is_digested(name: &str) -> bool {
+    let is_setting = [TIME_TO_LIVE_HEADER, NOT_BEFORE_HEADER].contains(&name);
+    name == CONTENT_TYPE || is_setting || name.starts_with(ATTRIBUTE_PREFIX)
 }
 
 impl<P: Ports> IdempotencyClaims<'_, P> {

@@ -56,19 +56,24 @@ pub(crate) fn event_schedule(
             of_request.map_or_else(Vec::new, |time| vec![Some(time); events.len()]),
         ));
     };
-    let time = |(index, event): (usize, &Event)| {
-        let own = match attribute_time(event.json(), name) {
-            Ok(Some(time)) if time > now + SCHEDULED_AHEAD_MAX => Err(EventError::for_member(
-                name,
-                EventExpectation::NotSoFarAhead,
-            )),
-            own => own,
-        };
-        let own = own.map_err(|error| PublishInputError::Event { index, error })?;
-        Ok(own.or(of_request))
-    };
-    let times: Result<_, _> = events.iter().enumerate().map(time).collect();
-    times.map(EventSchedule::new)
+    let mut times = Vec::with_capacity(events.len());
+    for (index, event) in events.iter().enumerate() {
+        let own = event_time(event, name, now)
+            .map_err(|error| PublishInputError::Event { index, error })?;
+        times.push(own.or(of_request));
+    }
+    Ok(EventSchedule::new(times))
+}
+
+/// The time that an event itself names, if it does.
+fn event_time(event: &Event, name: &str, now: Timestamp) -> Result<Option<Timestamp>, EventError> {
+    match attribute_time(event.json(), name) {
+        Ok(Some(time)) if time > now + SCHEDULED_AHEAD_MAX => Err(EventError::for_member(
+            name,
+            EventExpectation::NotSoFarAhead,
+        )),
+        own => own,
+    }
 }
 
 #[cfg(test)]

@@ -258,9 +258,11 @@ impl<P: Ports> Publish<P> {
     /// The id from which the events of the request have theirs, where it is known before they are
     /// written: the ids of their spans are made of it, too.
     fn request_id(&self, claim: &RequestClaim, now: Timestamp) -> Option<String> {
-        let drawn = || self.entropy.uuid_at(now).simple().to_string();
         let given = claim.request_id();
-        given.or_else(|| self.traces.is_on().then(drawn))
+        given.or_else(|| {
+            let is_traced = self.traces.is_on();
+            is_traced.then(|| self.entropy.uuid_at(now).simple().to_string())
+        })
     }
 
     /// Takes the spans of events that were accepted.
@@ -287,8 +289,8 @@ impl<P: Ports> Publish<P> {
 
     /// Tells wake of events that are due before it would look by itself.
     async fn signal_wake(&self, schedule: &EventSchedule, now: Timestamp) {
-        let is_near = |time: Timestamp| time <= now + REST_MAX + LOOKED_FOR_WITHIN;
-        if !schedule.first_after(now).is_some_and(is_near) {
+        let near_end = now + REST_MAX + LOOKED_FOR_WITHIN;
+        if schedule.first_after(now).is_none_or(|time| time > near_end) {
             return;
         }
         if let Err(error) = signal_wake(&self.payloads, now).await {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderValue, Request, Response};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
@@ -26,10 +26,9 @@ pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
 /// others. Success is 200 with the counts of events and subscriptions, whose body Event Grid's
 /// clients ignore; everything else is a problem document (RFC 9457).
 pub fn routes<P: Ports>(publish: Arc<Publish<P>>) -> Router {
-    let events = || -> MethodRouter<_> { post(post_events::<P>) };
     Router::new()
-        .route(EVENTS_PATH, events())
-        .route(API_EVENTS_PATH, events())
+        .route(EVENTS_PATH, post(post_events::<P>))
+        .route(API_EVENTS_PATH, post(post_events::<P>))
         .with_state(publish)
 }
 
