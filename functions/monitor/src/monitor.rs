@@ -7,7 +7,7 @@ use bytes::Bytes;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::pressure::{
     DatabaseSpace, PressureSettings, PressureState, Resource, ResourceReadings, SettingsError,
-    SlowLaneState, SlowSubscription, TopicDrain, evaluate_pressure, evaluate_topics,
+    SlowLaneState, SlowSubscription, TopicDrain, carry_changes, evaluate_pressure, evaluate_topics,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
@@ -162,7 +162,7 @@ impl<P: Ports, R: ResourceProbe, D: DrainSource> Monitor<P, R, D> {
         after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
         after.slow_lane = slow_lane;
         let given_up = match &self.notices_topic {
-            Some(_) => after.carry_changes(&before.state, &transitions),
+            Some(_) => carry_changes(&mut after, &before.state, &transitions),
             None => 0,
         };
         let put = self

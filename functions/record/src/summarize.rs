@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::LogDay;
-use posthaste_delivery_log::{LogReader, SummaryStore, digest_of_hour};
+use posthaste_delivery_log::{HourFilter, LogReader, SummaryStore, digest_of_hour};
 use posthaste_ports::{Clock, Ports};
 
 use crate::deadlines::in_time;
@@ -106,7 +106,7 @@ impl<P: Ports> DaySummarizer<P> {
                 break;
             }
             if summary.hour_digest(hour) != digest_of_hour(&files) {
-                match reader.hour_filter(hour, &files).await {
+                match HourFilter::read_from(&reader, hour, &files).await {
                     // Another run merged it in between: the next one sees what it has then.
                     Err(error) if error.is_gone() => continue,
                     // The others of the day are found by their filters all the same.

@@ -95,6 +95,7 @@ pub use settings::{
 };
 pub use signing::{
     MaskError, RoomRemedy, RotateSecret, RotatedSecret, RotationError, SigningSettings,
+    resolve_masks,
 };
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeySettings, TopicKeysView};

@@ -21,7 +21,6 @@ mod decide;
 mod ends;
 mod incident;
 mod missed;
-mod missing;
 mod noted;
 mod seen;
 mod state;

@@ -59,6 +59,7 @@ pub use table::{
 pub use topics::{SlowTopic, TopicDrain};
 pub use transition::{
     DISK_CRITICALLY_LOW, LevelTransition, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE,
+    carry_changes,
 };
 
 #[cfg(test)]

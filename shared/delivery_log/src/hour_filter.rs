@@ -21,29 +21,17 @@ pub struct HourFilter {
 }
 
 impl HourFilter {
-    /// Puts the filter into the summary of its day.
-    pub fn put_into(&self, summary: &mut DaySummary) {
-        summary.set_hour(self.hour, self.files, self.ids.as_deref());
-    }
-}
-
-/// The digest of the files of an hour, by which its filter is known.
-pub fn digest_of_hour(files: &[LogFile]) -> u64 {
-    files_digest(files)
-}
-
-impl<S: ObjectStore> LogReader<S> {
     /// The filter of an hour with these files, which are all that it has. Where one is damaged, or
     /// there are too many ids, the filter says "maybe" of every id.
-    pub async fn hour_filter(
-        &self,
+    pub async fn read_from<S: ObjectStore>(
+        reader: &LogReader<S>,
         hour: LogHour,
         files: &[LogFile],
-    ) -> Result<HourFilter, LogError> {
+    ) -> Result<Self, LogError> {
         let mut ids = HashSet::new();
         let mut is_known = true;
         for file in files {
-            let read = self.read_texts(file, &[EVENT_ID, WEBHOOK_ID], |column, text| {
+            let read = reader.read_texts(file, &[EVENT_ID, WEBHOOK_ID], |column, text| {
                 if column == EVENT_ID || is_webhook_id_summarized(text, hour) {
                     ids.insert(id_hash(text));
                 }
@@ -58,10 +46,20 @@ impl<S: ObjectStore> LogReader<S> {
                 break;
             }
         }
-        Ok(HourFilter {
+        Ok(Self {
             hour,
             files: files_digest(files),
             ids: is_known.then(|| ids.into_iter().collect()),
         })
     }
+
+    /// Puts the filter into the summary of its day.
+    pub fn put_into(&self, summary: &mut DaySummary) {
+        summary.set_hour(self.hour, self.files, self.ids.as_deref());
+    }
+}
+
+/// The digest of the files of an hour, by which its filter is known.
+pub fn digest_of_hour(files: &[LogFile]) -> u64 {
+    files_digest(files)
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
-use posthaste_core::delivery_log::{LogRecord, MergeNote};
+use posthaste_core::delivery_log::{
+    LogRecord, MergeNote, RecordCursor, RecordFilter, newest_first,
+};
 use posthaste_ports::{EvictedAmount, ObjectStore};
 use posthaste_services::busy::run_off_worker;
 
@@ -15,10 +17,15 @@ use crate::error::{LogError, decode_guarded, set_damaged_apart};
 use crate::footer::{self, FileFooter};
 use crate::footer_cache::FooterCache;
 use crate::group::{FoundRows, LogRowGroup};
+use crate::list::{RecordPage, are_enough, files_by_hour, record_page};
 use crate::log_file::LogFile;
+use crate::newest::keep_newest;
 use crate::row_query::RowQuery;
 use crate::segments::{FileSegments, coalesce_ranges, range_pieces};
 use crate::summaries::SummaryStore;
+
+/// Row groups that are read side by side, before the rows are counted.
+const GROUPS_AT_ONCE: usize = 8;
 
 /// Most ranges that one question reads side by side.
 const CONCURRENCY: usize = 64;
@@ -227,6 +234,57 @@ impl<S: ObjectStore> LogReader<S> {
             })?);
         }
         Ok(join_pieces(read))
+    }
+
+    /// The newest `limit` records that a filter selects. `files` are those of a listing. Hours are
+    /// read from the newest back, until there are enough.
+    pub async fn list_records(
+        &self,
+        files: &[LogFile],
+        filter: &RecordFilter,
+        limit: usize,
+    ) -> Result<RecordPage, LogError> {
+        let mut records = Vec::new();
+        let mut damaged = Vec::new();
+        for (_, files) in files_by_hour(files, filter).into_iter().rev() {
+            let (of_hour, behind) = self.list_hour(files, filter, limit, &mut damaged).await?;
+            records.extend(of_hour);
+            if records.len() > limit || behind.is_some() {
+                return Ok(record_page(records, limit, damaged, behind));
+            }
+        }
+        Ok(record_page(records, limit, damaged, None))
+    }
+
+    /// Returns at least the newest records of an hour that are selected: one more than the limit,
+    /// if there are so many, and then also the place behind them. They are fewer if a file is
+    /// damaged.
+    async fn list_hour(
+        &self,
+        files: Vec<LogFile>,
+        filter: &RecordFilter,
+        limit: usize,
+        damaged: &mut Vec<LogError>,
+    ) -> Result<(Vec<LogRecord>, Option<RecordCursor>), LogError> {
+        let ask = RowQuery::from(filter);
+        let mut groups = self.find_groups(files, &ask, damaged).await?;
+        groups.sort_by_key(|group| std::cmp::Reverse(group.newest_time()));
+        let mut found = Vec::new();
+        while groups
+            .first()
+            .is_some_and(|next| !are_enough(&found, filter, limit, next.newest_time()))
+        {
+            let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
+            found.extend(
+                self.find_rows(std::mem::replace(&mut groups, rest), &ask, damaged)
+                    .await?,
+            );
+        }
+        let behind = keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
+        let mut records = self.read_records(found, &ask, damaged).await?;
+        records.retain(|record| filter.matches(record));
+        records.sort_by(newest_first);
+        Ok((records, behind))
     }
 }
 

@@ -12,16 +12,7 @@ const FILES_MAX: usize = 2;
 
 /// The types that still lie in more files, each with its crate. A type that no longer does leaves
 /// the list.
-const STILL_SPREAD: &[(&str, &str)] = &[
-    ("shared/core", "HealthBook"),
-    ("shared/core", "PressureState"),
-    ("shared/core", "SigningSettings"),
-    ("shared/core", "SubscriptionSettings"),
-    ("shared/core", "TopicPressure"),
-    ("shared/delivery_log", "LogReader"),
-    ("shared/local", "CommitThread"),
-    ("shared/local", "QueueIndex"),
-];
+const STILL_SPREAD: &[(&str, &str)] = &[];
 
 /// The files with methods of each type of a crate.
 type MethodFiles = BTreeMap<String, BTreeSet<PathBuf>>;

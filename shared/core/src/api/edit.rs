@@ -24,7 +24,7 @@ pub use self::preview::preview_topic;
 pub use self::rules::{check_subscription, check_topic};
 use super::{
     EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings,
-    SubscriptionSettings, TopicSettings, compile_subscription,
+    SubscriptionSettings, TopicSettings, compile_subscription, resolve_masks,
 };
 use crate::api::handshake::{status_after_action, status_after_write};
 use crate::api::problem::{ApiProblem, ProblemKind};
@@ -239,7 +239,7 @@ impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
         let present = present
             .map(|present| present.signing.clone())
             .unwrap_or_default();
-        let resolved = written.resolve_masks(&present, self.now);
+        let resolved = resolve_masks(written, &present, self.now);
         let signing = resolved.map_err(|error| bad_setting(error.member(), error.to_string()))?;
         Ok((signing, false))
     }

@@ -239,6 +239,45 @@ impl SubscriptionSettings {
             KeepingMissed::from_choice(self.while_disabled, wants_letters, self.gone_at())
         })
     }
+
+    /// The subscription as it may be shown: with its name, its present status, and every secret
+    /// masked.
+    pub fn to_view(&self, name: &SubscriptionName, now: Timestamp) -> Self {
+        Self {
+            name: Some(name.clone()),
+            delivery_headers: self
+                .delivery_headers
+                .iter()
+                .map(DeliveryHeaderSettings::masked)
+                .collect(),
+            signing: self.signing.masked(),
+            status: self.status.as_ref().map(|status| status.without_code(now)),
+            ..self.clone()
+        }
+    }
+
+    /// The settings alone, of a subscription as it is shown: what may be written again.
+    pub fn settings_only(&self) -> Self {
+        Self {
+            name: None,
+            status: None,
+            waiting: None,
+            last_outcome: None,
+            health: None,
+            circuit: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether requests may be sent to the endpoint: it has consented, or no consent is needed.
+    pub fn may_be_sent_to(&self) -> bool {
+        let consent = self
+            .status
+            .as_ref()
+            .and_then(|status| status.consent.as_ref());
+        self.endpoint.validation.is_none()
+            || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
+    }
 }
 
 impl EndpointValidation {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::masks::MaskError;
+pub use self::masks::{MaskError, resolve_masks};
 pub use self::settings::SigningSettings;
 use self::settings::TimedSecret;
 use super::{IsoDuration, IsoTimestamp, SecretText};

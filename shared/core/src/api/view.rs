@@ -5,32 +5,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView,
-    SubscriptionSettings, TopicKeysView, TopicSettings,
+    HandshakeView, IsoDuration, IsoTimestamp, StatusView, SubscriptionSettings, TopicKeysView,
+    TopicSettings,
 };
-use crate::model::{EventSchema, SubscriptionName, Timestamp, TopicName};
-
-impl SubscriptionSettings {
-    /// The subscription as it may be shown: with its name, its present status, and every secret
-    /// masked.
-    pub fn to_view(&self, name: &SubscriptionName, now: Timestamp) -> Self {
-        Self {
-            name: Some(name.clone()),
-            delivery_headers: self
-                .delivery_headers
-                .iter()
-                .map(DeliveryHeaderSettings::masked)
-                .collect(),
-            signing: self.signing.masked(),
-            status: self.status.as_ref().map(|status| status.without_code(now)),
-            ..self.clone()
-        }
-    }
-}
+use crate::model::{EventSchema, Timestamp, TopicName};
 
 impl StatusView {
     /// The present status, without the code of a handshake.
-    fn without_code(&self, now: Timestamp) -> Self {
+    pub(super) fn without_code(&self, now: Timestamp) -> Self {
         let status = self.effective_at(now);
         let handshake = status.handshake.map(|handshake| HandshakeView {
             code: None,
@@ -39,21 +21,6 @@ impl StatusView {
         Self {
             handshake,
             ..status
-        }
-    }
-}
-
-impl SubscriptionSettings {
-    /// The settings alone, of a subscription as it is shown: what may be written again.
-    pub fn settings_only(&self) -> Self {
-        Self {
-            name: None,
-            status: None,
-            waiting: None,
-            last_outcome: None,
-            health: None,
-            circuit: None,
-            ..self.clone()
         }
     }
 }

@@ -179,7 +179,9 @@ pub fn pressure_cause(
                 .tarpitting_resource()
                 .map(PressureCause::from_resource);
             match of_topic {
-                Some(topic) if topic.wait_ms(tier) > state.wait_ms(tier) => Some(topic.as_cause()),
+                Some(topic) if topic.wait_ms(tier) > state_wait_ms(state, tier) => {
+                    Some(topic.as_cause())
+                }
                 Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
                 None => of_state,
             }
@@ -210,7 +212,7 @@ fn admit_fresh(
         };
     }
     let of_topic = topic.map_or(0, |topic| topic.wait_ms(tier));
-    delay_or_accept(state.wait_ms(tier).max(of_topic))
+    delay_or_accept(state_wait_ms(state, tier).max(of_topic))
 }
 
 impl PressureCause {
@@ -223,15 +225,13 @@ impl PressureCause {
     }
 }
 
-impl PressureState {
-    /// The wait of a tier's acknowledgements, in milliseconds. `internal` producers wait at High
-    /// alone; but for that they wait no longer than everybody does at Normal.
-    fn wait_ms(&self, tier: ProducerTier) -> u64 {
-        let level = self
-            .tarpitting_resource()
-            .map(ResourceState::effective_level);
-        wait_ms(self.tarpit_ms, self.base_ms, level, tier)
-    }
+/// The wait of a tier's acknowledgements by a state, in milliseconds. `internal` producers wait at
+/// High alone; but for that they wait no longer than everybody does at Normal.
+fn state_wait_ms(state: &PressureState, tier: ProducerTier) -> u64 {
+    let level = state
+        .tarpitting_resource()
+        .map(ResourceState::effective_level);
+    wait_ms(state.tarpit_ms, state.base_ms, level, tier)
 }
 
 impl TopicPressure {

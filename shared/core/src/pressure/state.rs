@@ -357,9 +357,31 @@ impl PressureState {
     pub fn asks_to_dehydrate(&self) -> bool {
         self.asks_for(PressureMeasure::Dehydrate)
     }
+
+    /// The due messages of a subscription by the group of its messages, as far as the state names
+    /// it; else none.
+    pub fn due_of(&self, group: &str) -> u64 {
+        let of_topic = parse_group(group).and_then(|(topic, subscription)| {
+            let of_topic = self.topic(&topic)?;
+            (of_topic.subscription.folded() == subscription.as_str()).then_some(of_topic.due)
+        });
+        of_topic.unwrap_or_default()
+    }
+
+    /// The due messages of a subscription that is slow: its share of what is due in the slow lane,
+    /// where the queue tells only the sum.
+    pub fn due_of_slow(&self) -> u64 {
+        let due = |lane: SlowLaneState| lane.due.div_ceil(lane.targets.max(1) as u64);
+        self.slow_lane.map_or(0, due)
+    }
 }
 
 impl TopicPressure {
+    /// The level, as far as it has consequences for the topic's producers.
+    pub fn effective_level(&self) -> PressureLevel {
+        self.drain_time.effective_level()
+    }
+
     /// Whether nothing of it is left to tell.
     pub(super) fn is_at_rest(&self, base_ms: u64) -> bool {
         self.drain_time.effective_level() == PressureLevel::Normal
@@ -430,4 +452,13 @@ fn is_zero(ms: &u64) -> bool {
 
 pub(super) fn whole_millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The topic and the subscription, in lower case, whose messages are in a group.
+pub(super) fn parse_group(group: &str) -> Option<(TopicName, SubscriptionName)> {
+    let (topic, subscription) = group.split_once('.')?;
+    Some((
+        TopicName::parse(topic).ok()?,
+        SubscriptionName::parse(subscription).ok()?,
+    ))
 }

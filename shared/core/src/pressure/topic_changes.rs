@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{ChangedTopic, PressureChange, PressureLevel, PressureState, Resource, TopicPressure};
+use super::{ChangedTopic, PressureChange, PressureState, Resource, TopicPressure};
 use crate::model::ProducerTier;
 
 /// Most topics of whose changes one poll tells, those with the highest levels first: a quarter of
@@ -59,11 +59,4 @@ fn topic_change(
         refused_tiers: ProducerTier::ALL.into_iter().filter(refused).collect(),
         seen: after.map(|of| of.drain_time.clone()),
     })
-}
-
-impl TopicPressure {
-    /// The level, as far as it has consequences for the topic's producers.
-    pub fn effective_level(&self) -> PressureLevel {
-        self.drain_time.effective_level()
-    }
 }

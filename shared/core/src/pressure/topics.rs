@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{PressureState, SlowLaneState, SlowSubscription, TOPICS_MAX, TopicPressure};
+use super::state::parse_group;
+use super::{SlowSubscription, TOPICS_MAX, TopicPressure};
 use crate::model::{SubscriptionName, TopicName};
 
 /// The drain time of a topic: that of its middle subscription.
@@ -27,25 +28,6 @@ pub struct SlowTopic {
     pub topic: TopicName,
     /// The subscriptions that need time for what is due.
     pub subscriptions: BTreeMap<SubscriptionName, SlowSubscription>,
-}
-
-impl PressureState {
-    /// The due messages of a subscription by the group of its messages, as far as the state names
-    /// it; else none.
-    pub fn due_of(&self, group: &str) -> u64 {
-        let of_topic = parse_group(group).and_then(|(topic, subscription)| {
-            let of_topic = self.topic(&topic)?;
-            (of_topic.subscription.folded() == subscription.as_str()).then_some(of_topic.due)
-        });
-        of_topic.unwrap_or_default()
-    }
-
-    /// The due messages of a subscription that is slow: its share of what is due in the slow lane,
-    /// where the queue tells only the sum.
-    pub fn due_of_slow(&self) -> u64 {
-        let due = |lane: SlowLaneState| lane.due.div_ceil(lane.targets.max(1) as u64);
-        self.slow_lane.map_or(0, due)
-    }
 }
 
 impl SlowTopic {
@@ -121,15 +103,6 @@ impl SlowTopic {
             drain_secs: slow.drain_secs,
         })
     }
-}
-
-/// The topic and the subscription, in lower case, whose messages are in a group.
-fn parse_group(group: &str) -> Option<(TopicName, SubscriptionName)> {
-    let (topic, subscription) = group.split_once('.')?;
-    Some((
-        TopicName::parse(topic).ok()?,
-        SubscriptionName::parse(subscription).ok()?,
-    ))
 }
 
 /// The topics that a state names, in the order of their names in lower case: of too many those with

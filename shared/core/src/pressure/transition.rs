@@ -96,29 +96,27 @@ impl PressureChange {
     }
 }
 
-impl PressureState {
-    /// Takes in the changes that wait for a notice: those that the state `written` before carries,
-    /// and those of this poll. Answers how many were dropped because there are too many: topics
-    /// first, then the oldest.
-    #[must_use]
-    pub fn carry_changes(
-        &mut self,
-        written: &PressureState,
-        transitions: &[LevelTransition],
-    ) -> usize {
-        let mut topics = topic_changes(written, self);
-        let left_out = topics.len().saturating_sub(TOPIC_CHANGES_MAX);
-        topics.truncate(TOPIC_CHANGES_MAX);
-        let news = transitions
-            .iter()
-            .map(|transition| PressureChange::new(*transition, self));
-        let before = written.untold.iter().cloned();
-        let mut untold: Vec<_> = before.chain(topics).chain(news).collect();
-        let dropped = untold.len().saturating_sub(UNTOLD_MAX);
-        untold.drain(..dropped);
-        self.untold = untold;
-        left_out + dropped
-    }
+/// Takes the changes that wait for a notice into a state: those that the state `written` before
+/// carries, and those of this poll. Returns the number of those dropped because there are too many:
+/// topics first, then the oldest.
+#[must_use]
+pub fn carry_changes(
+    state: &mut PressureState,
+    written: &PressureState,
+    transitions: &[LevelTransition],
+) -> usize {
+    let mut topics = topic_changes(written, state);
+    let left_out = topics.len().saturating_sub(TOPIC_CHANGES_MAX);
+    topics.truncate(TOPIC_CHANGES_MAX);
+    let news = transitions
+        .iter()
+        .map(|transition| PressureChange::new(*transition, state));
+    let before = written.untold.iter().cloned();
+    let mut untold: Vec<_> = before.chain(topics).chain(news).collect();
+    let dropped = untold.len().saturating_sub(UNTOLD_MAX);
+    untold.drain(..dropped);
+    state.untold = untold;
+    left_out + dropped
 }
 
 #[cfg(test)]
@@ -147,7 +145,7 @@ mod tests {
             ..PressureState::normal(at)
         };
         let mut state = PressureState::normal(at);
-        let dropped = state.carry_changes(&written, transitions);
+        let dropped = carry_changes(&mut state, &written, transitions);
         (state, dropped)
     }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use posthaste_core::delivery_log::{LogDay, LogHour, LogRecord, RecordLookup};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{
-    DaySummary, LogFile, LogReader, MergeLimits, SummaryStore, digest_of_hour, write_file,
+    DaySummary, HourFilter, LogFile, LogReader, MergeLimits, SummaryStore, digest_of_hour,
+    write_file,
 };
 use posthaste_ports::ObjectStore;
 use posthaste_testkit::memory::MemoryStore;
@@ -60,7 +61,7 @@ impl SummarizedLog {
         for (hour, files) in hours.into_iter().filter(|(hour, _)| is_chosen(*hour)) {
             let day = LogDay::containing(hour);
             let summary = days.entry(day).or_insert_with(|| DaySummary::new(day));
-            let filter = reader.hour_filter(hour, &files).await.unwrap();
+            let filter = HourFilter::read_from(&reader, hour, &files).await.unwrap();
             filter.put_into(summary);
             assert_eq!(summary.hour_digest(hour), digest_of_hour(&files));
         }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
+use self::effects::CommitEffects;
+use self::room::refuse_for_lack_of_room;
 use super::engine::{LastCommit, OpeningNumbers};
 use super::failure::EngineError;
 use super::inbox::{CommitBatch, CommitJob, CommitWork, CompletedJob, JobFailure, JobReplySender};
@@ -148,7 +150,7 @@ impl CommitThread {
             self.fail_batch(batch, error);
             return false;
         }
-        let batch = self.refuse_for_lack_of_room(batch);
+        let batch = refuse_for_lack_of_room(self, batch);
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
@@ -256,7 +258,7 @@ impl CommitThread {
         let parts =
             jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
-        self.apply_finished(works);
+        self.effects().apply_finished(works);
         for (answer, outcome) in answers {
             let _: Result<_, _> = answer.send(outcome);
         }
@@ -264,8 +266,8 @@ impl CommitThread {
 
     /// Shows the effects of a transaction whose callers were told that it failed.
     fn apply_unheard(&self, jobs: Vec<(CommitWork, JobResult)>) {
-        self.delete_withheld(&jobs);
-        self.apply_finished(jobs);
+        self.effects().delete_withheld(&jobs);
+        self.effects().apply_finished(jobs);
     }
 
     /// Tells the callers that their transaction failed, and lets memory follow the disk.
@@ -307,7 +309,7 @@ impl CommitThread {
         let (works, answers): (Vec<_>, Vec<_>) =
             jobs.into_iter().map(CommitJob::into_parts).unzip();
         for work in works {
-            self.undo_work(work);
+            self.effects().undo_work(work);
         }
         answer_all(answers, failed);
     }
@@ -315,7 +317,7 @@ impl CommitThread {
     /// Restores memory as it was before a transaction that took no effect.
     fn undo_all(&self, undone: UnresolvedTransaction) {
         for (work, _) in undone.jobs {
-            self.undo_work(work);
+            self.effects().undo_work(work);
         }
         self.shared.inbox.queue_deletes_again(&undone.deletes);
     }
@@ -328,6 +330,12 @@ impl CommitThread {
         };
         self.refuse_jobs(batch.jobs, &failed);
         self.shared.inbox.queue_deletes_again(&batch.deletes);
+    }
+
+    fn effects(&self) -> CommitEffects<'_> {
+        CommitEffects {
+            shared: &self.shared,
+        }
     }
 }
 

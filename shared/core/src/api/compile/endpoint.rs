@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::problem::{SettingsError, SettingsProblem, number_in, settings_error};
-use crate::api::{
-    ConsentView, EndpointSettings, EndpointValidation, StatusView, SubscriptionSettings,
-};
+use crate::api::{ConsentView, EndpointSettings, EndpointValidation, StatusView};
 use crate::model::{
     CONCURRENT_REQUESTS_MAX, EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN,
     RequestRate, SlotLimit, SubscriptionStatus, Timestamp,
@@ -84,18 +82,6 @@ pub(super) fn compile_status(view: Option<&StatusView>) -> (SubscriptionStatus, 
         view.map(|view| view.state).unwrap_or_default(),
         handshake.map(|handshake| handshake.expires_at.0),
     )
-}
-
-impl SubscriptionSettings {
-    /// Whether requests may be sent to the endpoint: it has consented, or no consent is needed.
-    pub fn may_be_sent_to(&self) -> bool {
-        let consent = self
-            .status
-            .as_ref()
-            .and_then(|status| status.consent.as_ref());
-        self.endpoint.validation.is_none()
-            || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
-    }
 }
 
 impl EndpointSettings {

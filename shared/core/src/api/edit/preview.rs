@@ -11,7 +11,7 @@ use super::checks::{
 };
 use crate::api::handshake::status_after_write;
 use crate::api::problem::ApiProblem;
-use crate::api::{NewHandshake, SecretText, SubscriptionSettings, TopicSettings};
+use crate::api::{NewHandshake, SecretText, SubscriptionSettings, TopicSettings, resolve_masks};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Secret in the place of each masked one. Its only use is that it compiles.
@@ -121,7 +121,7 @@ fn preview_subscription(
     let (present, present_headers) = shown
         .map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice()))
         .unwrap_or_default();
-    let signing = wanted.signing.resolve_masks(&present, now);
+    let signing = resolve_masks(&wanted.signing, &present, now);
     let signing = signing.map_err(|error| bad_setting(error.member(), error.to_string()))?;
     let headers = wanted
         .delivery_headers

@@ -47,40 +47,41 @@ impl MaskError {
     }
 }
 
-impl SigningSettings {
-    /// The settings to store when these are written at `now`, where `present` are the live ones: a
-    /// mask keeps its secret with its time, and a secret in clear has the time beside it.
-    pub fn resolve_masks(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
-        let Some(written) = &self.secrets else {
-            return Ok(present.clone());
+/// The settings to store when `settings` are written at `now`, where `present` are the live ones: a
+/// mask keeps its secret with its time, and a secret in clear has the time beside it.
+pub fn resolve_masks(
+    settings: &SigningSettings,
+    present: &SigningSettings,
+    now: Timestamp,
+) -> Result<SigningSettings, MaskError> {
+    let Some(written) = &settings.secrets else {
+        return Ok(present.clone());
+    };
+    let mut left: Vec<TimedSecret> = present.timed_secrets().collect();
+    if let Some(index) = written.iter().position(SecretText::is_plain_mask) {
+        let is_plain = written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
+        return if is_plain {
+            Ok(present.clone())
+        } else {
+            Err(plain_mask_error(index, left.len()))
         };
-        let mut left: Vec<TimedSecret> = present.timed_secrets().collect();
-        if let Some(index) = written.iter().position(SecretText::is_plain_mask) {
-            let is_plain =
-                written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
-            return if is_plain {
-                Ok(present.clone())
-            } else {
-                Err(plain_mask_error(index, left.len()))
-            };
-        }
-        let mut resolved = Vec::new();
-        for (index, (text, end)) in self.timed_secrets().enumerate() {
-            match left
-                .iter()
-                .position(|(secret, _)| secret.masked_as_one_of_several() == text)
-            {
-                Some(found) => resolved.push(left.remove(found)),
-                None if has_ended(end, now) => {}
-                None if !text.is_masked() => resolved.push((text, end)),
-                None => return Err(MaskError::Unknown { index }),
-            }
-        }
-        if !written.is_empty() && resolved.iter().all(|(_, end)| end.is_some()) {
-            return Err(MaskError::AllEnd);
-        }
-        Ok(Self::from_timed(resolved))
     }
+    let mut resolved = Vec::new();
+    for (index, (text, end)) in settings.timed_secrets().enumerate() {
+        match left
+            .iter()
+            .position(|(secret, _)| secret.masked_as_one_of_several() == text)
+        {
+            Some(found) => resolved.push(left.remove(found)),
+            None if has_ended(end, now) => {}
+            None if !text.is_masked() => resolved.push((text, end)),
+            None => return Err(MaskError::Unknown { index }),
+        }
+    }
+    if !written.is_empty() && resolved.iter().all(|(_, end)| end.is_some()) {
+        return Err(MaskError::AllEnd);
+    }
+    Ok(SigningSettings::from_timed(resolved))
 }
 
 fn plain_mask_error(index: usize, present: usize) -> MaskError {
@@ -121,8 +122,7 @@ mod tests {
     }
 
     fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
-        written
-            .resolve_masks(present, NOW)
+        resolve_masks(&written, present, NOW)
             .map(|settings| serde_json::to_value(settings).unwrap())
     }
 
@@ -143,9 +143,7 @@ mod tests {
             for secrets in [["whsec_a", "whsk_b"], ["whsec_a", "whsec_a"]] {
                 let present = settings(&secrets, &ends);
                 assert_eq!(
-                    present
-                        .masked()
-                        .resolve_masks(&present, NOW)
+                    resolve_masks(&present.masked(), &present, NOW)
                         .unwrap()
                         .timed_secrets()
                         .count(),
@@ -154,7 +152,10 @@ mod tests {
             }
             let present = settings(&["whsec_a", "whsk_b"], &ends);
             let expected = SigningSettings::from_timed(present.timed_secrets());
-            assert_eq!(present.masked().resolve_masks(&present, NOW), Ok(expected));
+            assert_eq!(
+                resolve_masks(&present.masked(), &present, NOW),
+                Ok(expected)
+            );
         }
         check(
             &[PLAIN, PLAIN],
@@ -210,15 +211,15 @@ mod tests {
     fn secret_in_clear_ends_at_the_time_beside_it() {
         let none = SigningSettings::default();
         let both = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
-        assert_eq!(both.resolve_masks(&none, NOW), Ok(both.clone()));
+        assert_eq!(resolve_masks(&both, &none, NOW), Ok(both.clone()));
         let end = NOW + Duration::from_mins(1000);
         assert_eq!(
-            both.resolve_masks(&none, end),
+            resolve_masks(&both, &none, end),
             Ok(settings(&["whsec_b"], &[])),
             "one that has ended signs no more"
         );
         let ending = settings(&["whsec_a"], &[Some(END)]);
-        assert_eq!(ending.resolve_masks(&none, NOW), Err(MaskError::AllEnd));
+        assert_eq!(resolve_masks(&ending, &none, NOW), Err(MaskError::AllEnd));
     }
 
     /// Mask beside the time at which its secret ended keeps nothing.
@@ -227,18 +228,18 @@ mod tests {
         let shown = settings(&[&mask("whsec_b"), &mask("whsec_a")], &[None, Some(END)]);
         let left = settings(&["whsec_b"], &[]);
         let later = NOW + Duration::from_hours(1);
-        assert_eq!(shown.resolve_masks(&left, later), Ok(left.clone()));
+        assert_eq!(resolve_masks(&shown, &left, later), Ok(left.clone()));
         assert_eq!(
-            shown.resolve_masks(&left, NOW),
+            resolve_masks(&shown, &left, NOW),
             Err(MaskError::Unknown { index: 1 })
         );
         let gone = settings(&["whsec_c"], &[]);
         assert_eq!(
-            shown.resolve_masks(&gone, later),
+            resolve_masks(&shown, &gone, later),
             Err(MaskError::Unknown { index: 0 })
         );
         assert_eq!(
-            settings(&[&mask("whsec_a")], &[Some(END)]).resolve_masks(&left, later),
+            resolve_masks(&settings(&[&mask("whsec_a")], &[Some(END)]), &left, later),
             Err(MaskError::AllEnd)
         );
     }

@@ -4,7 +4,7 @@ use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 use crate::pressure::topic_changes::TOPIC_CHANGES_MAX;
 use crate::pressure::{
     PressureChange, PressureLevel, PressureSettings, PressureState, TopicDrain, UNTOLD_MAX,
-    evaluate_topics,
+    carry_changes, evaluate_topics,
 };
 
 /// A state after another, in which these topics drain in so many seconds.
@@ -20,7 +20,7 @@ fn polled(before: &PressureState, drains: &[(&str, u64)]) -> (PressureState, usi
     let drains = drains.iter().map(drain).collect();
     let mut state = PressureState::normal(at);
     state.topics = evaluate_topics(before, Some(drains), &settings, at);
-    let dropped = state.carry_changes(before, &[]);
+    let dropped = carry_changes(&mut state, before, &[]);
     (state, dropped)
 }
 

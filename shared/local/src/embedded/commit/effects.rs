@@ -3,11 +3,12 @@
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 
-use super::{CommitThread, JobResult};
+use super::JobResult;
 use crate::embedded::bodies::{BodyCache, MessageContent};
 use crate::embedded::inbox::{CommitWork, NewMessage};
 use crate::embedded::index::ArrivingMessage;
 use crate::embedded::record::{self, QUEUES};
+use crate::embedded::shared::SharedStore;
 
 /// A message that one of the queues now holds.
 struct QueueArrival {
@@ -25,7 +26,12 @@ struct QueueChanges {
     replaced: Vec<u64>,
 }
 
-impl CommitThread {
+/// The changes of memory that follow a commit.
+pub(super) struct CommitEffects<'a> {
+    pub(super) shared: &'a SharedStore,
+}
+
+impl CommitEffects<'_> {
     /// Shows finished work: messages become visible, replaced ones are gone.
     pub(super) fn apply_finished(&self, works: Vec<(CommitWork, JobResult)>) {
         let mut changes: [QueueChanges; QUEUES.len()] = Default::default();
