@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
-        resolve_masks(&written, present, NOW)
+        resolve_masks(written, present, NOW)
             .map(|settings| serde_json::to_value(settings).unwrap())
     }
 
