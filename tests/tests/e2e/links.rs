@@ -119,7 +119,7 @@ fn the_log_names_the_link_that_fails() {
     });
     assert_eq!(
         [&line["link"], &line["target"]],
-        [REFUSING, "posthaste_deliver::circuit::record"],
+        [REFUSING, "posthaste_deliver::circuit::report"],
         "{line}"
     );
 }
