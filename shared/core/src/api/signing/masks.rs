@@ -122,8 +122,7 @@ mod tests {
     }
 
     fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
-        resolve_masks(written, present, NOW)
-            .map(|settings| serde_json::to_value(settings).unwrap())
+        resolve_masks(written, present, NOW).map(|settings| serde_json::to_value(settings).unwrap())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "made at every call")]
