@@ -10,8 +10,6 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
-use self::effects::CommitEffects;
-use self::room::refuse_for_lack_of_room;
 use super::engine::{LastCommit, OpeningNumbers};
 use super::failure::EngineError;
 use super::inbox::{CommitBatch, CommitJob, CommitWork, CompletedJob, JobFailure, JobReplySender};
@@ -150,7 +148,7 @@ impl CommitThread {
             self.fail_batch(batch, error);
             return false;
         }
-        let batch = refuse_for_lack_of_room(self, batch);
+        let batch = self.refuse_for_lack_of_room(batch);
         if batch.jobs.is_empty() && batch.deletes.is_empty() {
             return true;
         }
@@ -258,7 +256,7 @@ impl CommitThread {
         let parts =
             jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
-        self.effects().apply_finished(works);
+        self.apply_finished(works);
         for (answer, outcome) in answers {
             let _: Result<_, _> = answer.send(outcome);
         }
@@ -266,8 +264,8 @@ impl CommitThread {
 
     /// Shows the effects of a transaction whose callers were told that it failed.
     fn apply_unheard(&self, jobs: Vec<(CommitWork, JobResult)>) {
-        self.effects().delete_withheld(&jobs);
-        self.effects().apply_finished(jobs);
+        self.delete_withheld(&jobs);
+        self.apply_finished(jobs);
     }
 
     /// Tells the callers that their transaction failed, and lets memory follow the disk.
@@ -309,7 +307,7 @@ impl CommitThread {
         let (works, answers): (Vec<_>, Vec<_>) =
             jobs.into_iter().map(CommitJob::into_parts).unzip();
         for work in works {
-            self.effects().undo_work(work);
+            self.undo_work(work);
         }
         answer_all(answers, failed);
     }
@@ -317,7 +315,7 @@ impl CommitThread {
     /// Restores memory as it was before a transaction that took no effect.
     fn undo_all(&self, undone: UnresolvedTransaction) {
         for (work, _) in undone.jobs {
-            self.effects().undo_work(work);
+            self.undo_work(work);
         }
         self.shared.inbox.queue_deletes_again(&undone.deletes);
     }
@@ -330,12 +328,6 @@ impl CommitThread {
         };
         self.refuse_jobs(batch.jobs, &failed);
         self.shared.inbox.queue_deletes_again(&batch.deletes);
-    }
-
-    fn effects(&self) -> CommitEffects<'_> {
-        CommitEffects {
-            shared: &self.shared,
-        }
     }
 }
 

@@ -3,12 +3,11 @@
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 
-use super::JobResult;
+use super::{CommitThread, JobResult};
 use crate::embedded::bodies::{BodyCache, MessageContent};
 use crate::embedded::inbox::{CommitWork, NewMessage};
 use crate::embedded::index::ArrivingMessage;
 use crate::embedded::record::{self, QUEUES};
-use crate::embedded::shared::SharedStore;
 
 /// A message that one of the queues now holds.
 struct QueueArrival {
@@ -26,12 +25,7 @@ struct QueueChanges {
     replaced: Vec<u64>,
 }
 
-/// The changes of memory that follow a commit.
-pub(super) struct CommitEffects<'a> {
-    pub(super) shared: &'a SharedStore,
-}
-
-impl CommitEffects<'_> {
+impl CommitThread {
     /// Shows finished work: messages become visible, replaced ones are gone.
     pub(super) fn apply_finished(&self, works: Vec<(CommitWork, JobResult)>) {
         let mut changes: [QueueChanges; QUEUES.len()] = Default::default();

@@ -53,37 +53,36 @@ fn records_bytes(messages: &[NewMessage]) -> u64 {
     records.map(|message| message.body.len() as u64).sum()
 }
 
-/// Refuses work as `Full` if there is no room for it: sends that would use the reserve, and
-/// records that would use a larger one or exceed their bound. A caller that replaces a message
-/// by records too then does it without them.
-pub(super) fn refuse_for_lack_of_room(
-    committer: &CommitThread,
-    mut batch: CommitBatch,
-) -> CommitBatch {
-    let needs: Vec<RoomNeed> = batch
-        .jobs
-        .iter()
-        .map(|job| RoomNeed::for_work(&job.work))
-        .collect();
-    if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
-        return batch;
+impl CommitThread {
+    /// Refuses work as `Full` if there is no room for it: sends that would use the reserve, and
+    /// records that would use a larger one or exceed their bound. A caller that replaces a message
+    /// by records too then does it without them.
+    pub(super) fn refuse_for_lack_of_room(&self, mut batch: CommitBatch) -> CommitBatch {
+        let needs: Vec<RoomNeed> = batch
+            .jobs
+            .iter()
+            .map(|job| RoomNeed::for_work(&job.work))
+            .collect();
+        if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
+            return batch;
+        }
+        let mut room = FreeRoom::measure(self);
+        let admitted: Vec<bool> = needs.into_iter().map(|need| room.admit(need)).collect();
+        let mut admitted = admitted.into_iter();
+        let (kept, refused): (Vec<CommitJob>, Vec<CommitJob>) = batch
+            .jobs
+            .into_iter()
+            .partition(|_| admitted.next().unwrap_or(true));
+        batch.jobs = kept;
+        self.refuse_jobs(
+            refused,
+            &JobFailure {
+                kind: ErrorKind::Full,
+                cause: None,
+            },
+        );
+        batch
     }
-    let mut room = FreeRoom::measure(committer);
-    let admitted: Vec<bool> = needs.into_iter().map(|need| room.admit(need)).collect();
-    let mut admitted = admitted.into_iter();
-    let (kept, refused): (Vec<CommitJob>, Vec<CommitJob>) = batch
-        .jobs
-        .into_iter()
-        .partition(|_| admitted.next().unwrap_or(true));
-    batch.jobs = kept;
-    committer.refuse_jobs(
-        refused,
-        &JobFailure {
-            kind: ErrorKind::Full,
-            cause: None,
-        },
-    );
-    batch
 }
 
 /// The bytes that can still be stored: on the device, and in the file, which keeps the room of what
