@@ -27,7 +27,7 @@ use url::{Host, Url, form_urlencoded};
 use crate::terminal::tell_user;
 
 pub use agent::ServerTrust;
-pub(crate) use agent::http_agent;
+pub use agent::http_agent;
 pub(crate) use busy::sleep_for;
 pub use problem::ServerRefusal;
 pub(crate) use scheme::{is_of_another_name, is_of_unknown_authority};

@@ -67,10 +67,7 @@ struct PrintingHost {
 }
 
 /// Listens until a signal comes.
-pub(crate) fn run(
-    global: &GlobalOptions,
-    arguments: &ListenArgs,
-) -> Result<CommandReply, CommandError> {
+pub fn run(global: &GlobalOptions, arguments: &ListenArgs) -> Result<CommandReply, CommandError> {
     let secrets = arguments
         .secrets
         .iter()

@@ -21,7 +21,7 @@ use crate::signature::{SignatureError, verify_signature};
 const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// The host of a receiver.
-pub(crate) trait WebhookHost: Send + Sync + 'static {
+pub trait WebhookHost: Send + Sync + 'static {
     /// The secrets that may have signed a request.
     fn secrets(&self) -> &[SigningSecret];
 
@@ -31,18 +31,18 @@ pub(crate) trait WebhookHost: Send + Sync + 'static {
 
 /// A request.
 #[derive(Debug)]
-pub(crate) struct ReceivedRequest {
-    pub(crate) at: Timestamp,
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    pub(crate) verdict: SignatureVerdict,
+pub struct ReceivedRequest {
+    pub at: Timestamp,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub verdict: SignatureVerdict,
 }
 
 /// Judgement over the signature of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SignatureVerdict {
+pub enum SignatureVerdict {
     Verified,
     Refused(SignatureError),
     /// There is no secret to verify with.
@@ -50,12 +50,12 @@ pub(crate) enum SignatureVerdict {
 }
 
 /// Takes a port of this machine; 0 is a free one.
-pub(crate) async fn listen_on(port: u16) -> io::Result<TcpListener> {
+pub async fn listen_on(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
 }
 
 /// Receives until the future is dropped.
-pub(crate) async fn receive_webhooks<H: WebhookHost>(
+pub async fn receive_webhooks<H: WebhookHost>(
     listener: TcpListener,
     host: Arc<H>,
 ) -> io::Result<()> {

@@ -15,7 +15,7 @@ const STATUS_FILE: &str = "/proc/self/status";
 
 /// A listener for signals.
 #[derive(Debug)]
-pub(crate) struct SignalListener {
+pub struct SignalListener {
     interrupt: Signal,
     terminate: Signal,
     hangup: Option<Signal>,
@@ -24,7 +24,7 @@ pub(crate) struct SignalListener {
 impl SignalListener {
     /// Begins to listen for SIGINT and SIGTERM: from now on they do not end the process by
     /// themselves.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl SignalListener {
 
     /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost.
     /// Where SIGHUP is ignored already, as under `nohup`, it stays ignored.
-    pub(crate) fn listen_with_hangup() -> io::Result<Self> {
+    pub fn listen_with_hangup() -> io::Result<Self> {
         // Without that file the signal counts as not ignored.
         let is_ignored =
             fs::read_to_string(STATUS_FILE).is_ok_and(|status| ignores_hangup(&status));
@@ -50,7 +50,7 @@ impl SignalListener {
     }
 
     /// The next signal's exit code: 129 for SIGHUP, 130 for SIGINT, 143 for SIGTERM.
-    pub(crate) async fn next(&mut self) -> i32 {
+    pub async fn next(&mut self) -> i32 {
         let hangup = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,

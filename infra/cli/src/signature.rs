@@ -11,7 +11,7 @@ const TOLERANCE: Duration = Duration::from_mins(5);
 
 /// A signature is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SignatureError {
+pub enum SignatureError {
     /// A header is missing, or is not what it must be.
     #[error("the header {0} is missing or malformed")]
     Header(&'static str),

@@ -41,7 +41,7 @@ enum ThreadsError {
 /// # Errors
 ///
 /// The system allows fewer threads than are needed, or `TOKIO_WORKER_THREADS` is no number.
-pub(crate) fn server_runtime() -> io::Result<Runtime> {
+pub fn server_runtime() -> io::Result<Runtime> {
     let cores = available_parallelism().map_or(1, |cores| cores.get() - 1);
     let given = env::var_os(WORKERS_VARIABLE).map(|given| given.to_string_lossy().into_owned());
     let workers = worker_count(given, cores).map_err(io::Error::other)?;

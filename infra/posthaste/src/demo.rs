@@ -17,10 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
+use posthaste_cli::cli::GlobalOptions;
+use posthaste_cli::client::{ApiCall, ClientError, ServerClient};
+use posthaste_cli::commands::{AdminSession, ApplyResult, apply_file, dead_letter_call};
+use posthaste_cli::error::{CommandError, CommandFailure};
+use posthaste_cli::output::CommandReply;
+use posthaste_cli::threads::server_runtime;
 use posthaste_core::api::{DeadLetterPage, TopicKeysView};
 use posthaste_core::model::{AddressPolicy, Secret, SigningSecret};
 use posthaste_http::ClientSettings;
 use posthaste_ports::Clock;
+use posthaste_server::{RunningServer, ServeSettings, log};
 use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;
 use serde_json::value::RawValue;
@@ -33,13 +40,6 @@ use self::plan::{ROLES, SAMPLES};
 use self::printer::DemoPrinter;
 use self::story::DemoStory;
 use self::subscriber::{DemoSubscriber, ReceivedWebhook};
-use crate::cli::GlobalOptions;
-use crate::client::{ApiCall, ClientError, ServerClient};
-use crate::commands::{AdminSession, ApplyResult, apply_file, dead_letter_call};
-use crate::error::{CommandError, CommandFailure};
-use crate::output::CommandReply;
-use crate::serve::{RunningServer, ServeSettings, log};
-use crate::threads::server_runtime;
 
 /// The data folder, if no other is named.
 const DATA_DIR: &str = "./posthaste-data/demo";

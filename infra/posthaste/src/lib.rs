@@ -1,34 +1,22 @@
 #![doc = include_str!("../README.md")]
 
-pub mod backup;
-pub mod cli;
-pub mod client;
-pub mod commands;
 pub mod demo;
-pub mod error;
-mod listen;
-pub mod output;
-mod receiver;
-pub mod serve;
-mod signals;
-mod signature;
-pub mod terminal;
-mod threads;
-pub mod yaml;
 
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use crate::cli::{AdminKey, CliCommand, CommandLine, WRONG_LINE, WrongLine, asks_for_json};
-use crate::commands::{
+use posthaste_cli::cli::{AdminKey, CliCommand, CommandLine, WRONG_LINE, WrongLine, asks_for_json};
+use posthaste_cli::commands::{
     AdminSession, apply, attempts, audit, backup as back_up, check, completions, data_dir,
     dead_letters, doctor, events, health, links, man, pressure, publish, replays, restore,
     subscriptions, topics,
 };
-use crate::error::CommandError;
-use crate::output::{CommandReply, OutputStyle};
-use crate::terminal::{StandardStream, TerminalText, print_help, tell_user};
+use posthaste_cli::error::CommandError;
+use posthaste_cli::listen;
+use posthaste_cli::output::{CommandReply, OutputStyle};
+use posthaste_cli::terminal::{StandardStream, TerminalText, print_help, tell_user};
+use posthaste_server::log;
 
 /// Runs one command line, the program's name included, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -37,7 +25,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(wrong) = WrongLine::from_clap(&error) {
-                serve::log::print_line(&if asks_for_json(&arguments) {
+                log::print_line(&if asks_for_json(&arguments) {
                     TerminalText::from_json(wrong.to_json())
                 } else {
                     TerminalText::from_text(&wrong.report())
@@ -51,7 +39,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let style = OutputStyle::for_stdout(cli.global.json);
     let code = print_outcome(execute_command(cli), style);
-    serve::log::flush();
+    log::flush();
     code
 }
 
@@ -62,7 +50,7 @@ fn execute_command(
     let open = |admin: AdminKey| AdminSession::open(&global, admin.key.as_deref());
     match command {
         CliCommand::Serve(arguments) => {
-            serve::run(&global, &arguments).map(|()| CommandReply::without_json())
+            posthaste_server::run(&global, &arguments).map(|()| CommandReply::without_json())
         }
         CliCommand::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
         CliCommand::Backup {
@@ -126,7 +114,7 @@ fn print_outcome(outcome: Result<CommandReply, CommandError>, style: OutputStyle
         print_reply(done, style);
     }
     // With standard error closed, only the exit code is left to say it.
-    serve::log::print_line(&if style == OutputStyle::Json {
+    log::print_line(&if style == OutputStyle::Json {
         TerminalText::from_json(error.to_json())
     } else {
         TerminalText::from_text(&error.report())

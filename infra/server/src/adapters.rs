@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use posthaste_cli::backup::parts;
+use posthaste_cli::commands::ADMIN_KEY_FILE;
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{KeyDigest, LOG_DISK_FREE_MIN, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
@@ -27,8 +29,6 @@ use super::error::ServeError;
 use super::machine::MachineExaminer;
 use super::machine_clock::ClockFloor;
 use super::settings::ServeSettings;
-use crate::backup::parts;
-use crate::commands::ADMIN_KEY_FILE;
 
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;

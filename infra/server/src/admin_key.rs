@@ -5,12 +5,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use posthaste_cli::commands::ADMIN_KEY_FILE;
 use posthaste_core::model::pasted::{PastedError, read_admin_key, trim_unseen};
 use posthaste_core::model::{MADE_KEY_BYTES, Secret, made_key};
 use posthaste_local::{DisplacedPath, private};
 use posthaste_ports::Entropy;
-
-use crate::commands::ADMIN_KEY_FILE;
 
 /// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]

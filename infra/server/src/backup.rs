@@ -18,6 +18,7 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router};
+use posthaste_cli::backup::{BackupSource, report_failure, send_backup};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, AuditOutcome};
 use posthaste_core::model::with_causes;
@@ -31,7 +32,6 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use self::connection::{ConnectionWriter, to_connection};
-use crate::backup::{BackupSource, report_failure, send_backup};
 
 /// The path of a backup.
 pub(super) const BACKUP: &str = "/backup";

@@ -1,14 +1,14 @@
 //! `serve --config`: the files of `apply`, put to the server itself through the same code and HTTP
 //! API.
 
+use posthaste_cli::client::{ServerClient, ServerTrust};
+use posthaste_cli::commands::{AdminSession, ApplyResult, CheckedFile, apply_file};
+use posthaste_cli::output::api_word;
 use posthaste_core::model::Secret;
 use tokio::task::spawn_blocking;
 use tracing::field::display;
 
 use super::error::ServeError;
-use crate::client::{ServerClient, ServerTrust};
-use crate::commands::{AdminSession, ApplyResult, CheckedFile, apply_file};
-use crate::output::api_word;
 
 /// Applies checked files to the server that runs at `url`.
 pub(super) async fn apply_files(

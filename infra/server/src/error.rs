@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use posthaste_cli::commands::ApplyError;
+use posthaste_cli::error::CommandFailure;
 use posthaste_core::pressure::SettingsError;
 use posthaste_deliver::LinkBoundsError;
 use posthaste_http::TlsSetupError;
@@ -12,8 +14,6 @@ use posthaste_ports::PortError;
 use super::admin_key::AdminKeyError;
 use super::advice;
 use super::tls::{HalfGiven, ServerTlsError};
-use crate::commands::ApplyError;
-use crate::error::CommandFailure;
 
 /// Error of a server that does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]

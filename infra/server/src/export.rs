@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_cli::client::{ServerTrust, http_agent};
 use posthaste_core::model::Timestamp;
 use posthaste_core::trace::collector::ExportSettings;
 use posthaste_otlp::{
@@ -19,7 +20,6 @@ use ureq::Agent;
 
 use super::functions::EmbeddedPages;
 use super::schedule::run_every;
-use crate::client::{ServerTrust, http_agent};
 
 /// The name of the service, where the operator gives none.
 const SERVICE: &str = "posthaste";

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use posthaste_cli::backup::RestoreNote;
 use posthaste_core::delivery_log::{GapCause, LogGap, RecordFilter, StartLook};
 use posthaste_core::model::{FormatError, Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
@@ -21,7 +22,6 @@ use tokio::sync::Mutex;
 
 use super::error::ServeError;
 use super::settings::ServeSettings;
-use crate::backup::RestoreNote;
 
 /// Longest look for the newest record of the log.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);

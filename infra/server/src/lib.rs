@@ -1,4 +1,4 @@
-//! `serve`: every function in one process, on the embedded queue and store.
+#![doc = include_str!("../README.md")]
 
 pub mod admin_key;
 pub mod http;

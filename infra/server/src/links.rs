@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
+use posthaste_cli::commands::read_input;
+use posthaste_cli::error::CommandError;
+use posthaste_cli::yaml::{FileMistakes, parse, rule_violation};
 use posthaste_core::api::LinkSettings;
 use posthaste_core::circuit::HealthSettings;
-
-use crate::commands::read_input;
-use crate::error::CommandError;
-use crate::yaml::{FileMistakes, parse, rule_violation};
 
 /// The settings of the file, over the defaults.
 pub(super) fn read_settings(file: Option<&Path>) -> Result<HealthSettings, CommandError> {

@@ -110,7 +110,7 @@ impl BoundAddresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::CommandFailure;
+    use posthaste_cli::error::CommandFailure;
 
     const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 

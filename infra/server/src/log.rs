@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use posthaste_cli::terminal::{StandardStream, TerminalText, log_stream};
 use posthaste_core::model::visible::visible_line;
 use posthaste_log::{BackgroundLog, JsonLines, LossyWriter, log_panics};
 use posthaste_ports::caught::is_caught;
@@ -18,8 +19,6 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
-
-use crate::terminal::{StandardStream, TerminalText, log_stream};
 
 /// Longest wait for the last lines to be read, at the end of the process.
 const LAST_LINES_WAIT: Duration = Duration::from_secs(1);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use posthaste_testkit::ManualClock;
 
-    const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
+    const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
 
     #[test]
     fn a_clock_before_the_release_or_behind_the_data_is_wrong() {

@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
+use posthaste_cli::commands::read_input;
+use posthaste_cli::error::CommandError;
+use posthaste_cli::yaml::{FileMistakes, parse, rule_violation};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
-
-use crate::commands::read_input;
-use crate::error::CommandError;
-use crate::yaml::{FileMistakes, parse, rule_violation};
 
 /// The settings of a profile, changed as the file says.
 pub(super) fn read_settings(
@@ -41,11 +40,11 @@ mod tests {
     const PAGES: [(&str, &str); 2] = [
         (
             "exchange-2013",
-            include_str!("../../../../shared/core/src/pressure/exchange/fixtures/english.json"),
+            include_str!("../../../shared/core/src/pressure/exchange/fixtures/english.json"),
         ),
         (
             "exchange-2013-german",
-            include_str!("../../../../shared/core/src/pressure/exchange/fixtures/german.json"),
+            include_str!("../../../shared/core/src/pressure/exchange/fixtures/german.json"),
         ),
     ];
 

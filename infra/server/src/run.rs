@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_cli::cli::{GlobalOptions, ServeArgs};
+use posthaste_cli::commands::{ADMIN_KEY_FILE, CheckedFile, check_files};
+use posthaste_cli::error::CommandError;
+use posthaste_cli::signals::SignalListener;
+use posthaste_cli::threads::server_runtime;
 use posthaste_core::model::Secret;
 use posthaste_local::EmbeddedStore;
 use posthaste_ports::Clock;
@@ -17,11 +22,6 @@ use super::left::{InFlight, LeftBehind};
 use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::{config, descriptors, huge_pages, links, log, pressure};
-use crate::cli::{GlobalOptions, ServeArgs};
-use crate::commands::{ADMIN_KEY_FILE, CheckedFile, check_files};
-use crate::error::CommandError;
-use crate::signals::SignalListener;
-use crate::threads::server_runtime;
 
 /// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which
 /// leaves nothing behind if it is cut short.

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use posthaste_cli::cli::{DATA_DIR_DEFAULT, GlobalOptions, ServeArgs};
+use posthaste_cli::commands::data_dir;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{
@@ -25,8 +27,6 @@ use super::error::ServeError;
 use super::http::limits::ConnectionLimits;
 use super::metrics::SeriesBy;
 use super::tls::TlsFiles;
-use crate::cli::{DATA_DIR_DEFAULT, GlobalOptions, ServeArgs};
-use crate::commands::data_dir;
 
 /// The settings of a server.
 #[derive(Debug, Clone)]

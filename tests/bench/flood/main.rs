@@ -64,7 +64,7 @@ struct Arguments {
 }
 
 /// The log filter: only warnings, the line that says where the server listens, and the levels.
-const LOG_FILTER: &str = "warn,posthaste::serve=info,posthaste_monitor=info";
+const LOG_FILTER: &str = "warn,posthaste_server=info,posthaste_monitor=info";
 
 /// Between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);

@@ -25,7 +25,7 @@ const WARM_UP: u32 = 10;
 const WARM_UP_SECS: u32 = 2;
 
 /// The log filter: only warnings, and the line that says where the server listens.
-const LOG_FILTER: &str = "warn,posthaste::serve=info";
+const LOG_FILTER: &str = "warn,posthaste_server=info";
 
 /// Words of the log for a link and for a subscription that gets no requests for a while.
 const LEFT_ALONE: [&str; 2] = ["to the link failed", "after the link was reached"];

@@ -7,7 +7,7 @@ use posthaste_tests::home::Home;
 use posthaste_tests::server::Server;
 
 /// The log filter: only warnings, and the line that says where the server listens.
-const LOG_FILTER: &str = "warn,posthaste::serve=info";
+const LOG_FILTER: &str = "warn,posthaste_server=info";
 
 /// What the delivery log keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

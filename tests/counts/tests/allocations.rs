@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-use posthaste::cli::{CliCommand, CommandLine};
-use posthaste::serve::{RunningServer, ServeSettings};
+use posthaste_cli::cli::{CliCommand, CommandLine};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::pressure::PressureSettings;
+use posthaste_server::{RunningServer, ServeSettings};
 use posthaste_tests::api::Api;
 use posthaste_tests::home::Home;
 use posthaste_tests_counts::{Case, Endpoint, Figure, Load, each_case, hold};

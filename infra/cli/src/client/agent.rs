@@ -27,7 +27,7 @@ pub enum ServerTrust {
 }
 
 /// An agent for a server at this address.
-pub(crate) fn http_agent(base: &Url, trust: &ServerTrust) -> Agent {
+pub fn http_agent(base: &Url, trust: &ServerTrust) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)

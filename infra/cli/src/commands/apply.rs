@@ -84,7 +84,7 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<CheckedFile>, CommandError> 
 }
 
 /// The same of files of which the members that are named are written.
-pub(crate) fn check_parts_of_files(paths: &[PathBuf]) -> Result<Vec<CheckedFile>, CommandError> {
+pub fn check_parts_of_files(paths: &[PathBuf]) -> Result<Vec<CheckedFile>, CommandError> {
     check_files_by(paths, check_part)
 }
 
@@ -113,17 +113,17 @@ fn check_files_by(
 
 /// Work beside writing what the files declare.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ApplyOptions {
+pub struct ApplyOptions {
     /// Only say what would change.
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Delete topics, and subscriptions of theirs, that no file declares.
-    pub(crate) prune: bool,
+    pub prune: bool,
     /// Whether a person has confirmed what that gives up.
-    pub(crate) is_confirmed: bool,
+    pub is_confirmed: bool,
 }
 
 /// Applies checked files, or says what that would change.
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     files: &[CheckedFile],
     way: ApplyOptions,

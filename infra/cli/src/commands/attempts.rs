@@ -17,7 +17,7 @@ const LIMIT_DEFAULT: u32 = 100;
 /// … and before those that `--follow` waits for.
 const FOLLOW_LIMIT_DEFAULT: u32 = 10;
 
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     command: &AttemptsCommand,
     is_json: bool,

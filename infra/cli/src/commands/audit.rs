@@ -23,10 +23,7 @@ const HEADER: [&str; 8] = [
     "time", "who", "via", "address", "what", "on", "outcome", "changes",
 ];
 
-pub(crate) fn run(
-    session: &AdminSession,
-    arguments: &AuditArgs,
-) -> Result<CommandReply, CommandError> {
+pub fn run(session: &AdminSession, arguments: &AuditArgs) -> Result<CommandReply, CommandError> {
     let AuditArgs {
         topic,
         from,

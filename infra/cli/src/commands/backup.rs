@@ -46,10 +46,7 @@ enum BeginError {
 }
 
 /// Asks a server for a backup, and keeps it in a folder.
-pub(crate) fn of_running(
-    session: &AdminSession,
-    folder: &Path,
-) -> Result<CommandReply, CommandError> {
+pub fn of_running(session: &AdminSession, folder: &Path) -> Result<CommandReply, CommandError> {
     // Before the server begins for nothing.
     check_empty(folder)?;
     let call = session.call(Method::GET, &["backup"]);
@@ -66,7 +63,7 @@ pub(crate) fn of_running(
 }
 
 /// Copies a data folder that no server uses.
-pub(crate) fn of_stopped(data_dir: &Path, folder: &Path) -> Result<CommandReply, CommandError> {
+pub fn of_stopped(data_dir: &Path, folder: &Path) -> Result<CommandReply, CommandError> {
     let taken_at = SystemClock.now();
     let source = BackupSource {
         taken_at,

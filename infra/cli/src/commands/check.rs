@@ -33,7 +33,7 @@ impl CommandFailure for DamagedFolderError {
     }
 }
 
-pub(crate) fn run(data_dir: &Path) -> Result<CommandReply, CommandError> {
+pub fn run(data_dir: &Path) -> Result<CommandReply, CommandError> {
     let report = without_panic_messages(|| posthaste_local::check_folder(data_dir));
     let report = report.map_err(|source| CheckError { source })?;
     let done = check_reply(&report);

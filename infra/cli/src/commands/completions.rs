@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 use crate::cli::CommandLine;
 use crate::output::CommandReply;
 
-pub(crate) fn run(shell: Shell) -> CommandReply {
+pub fn run(shell: Shell) -> CommandReply {
     let mut script = Vec::new();
     generate(shell, &mut CommandLine::command(), "posthaste", &mut script);
     CommandReply::without_json().line(String::from_utf8_lossy(&script).trim_end())

@@ -11,7 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use ureq::http::Method;
 
-pub(crate) use self::pages::dead_letter_call;
+pub use self::pages::dead_letter_call;
 use self::pages::{PAGE_MAX, read_page};
 use super::replays::{self, count_with_noun};
 use super::session::AdminSession;
@@ -34,7 +34,7 @@ const HEADER: [&str; 8] = [
     "object",
 ];
 
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     command: &DeadLettersCommand,
 ) -> Result<CommandReply, CommandError> {

@@ -30,7 +30,7 @@ struct ChecksFailed {
 
 impl CommandFailure for ChecksFailed {}
 
-pub(crate) fn run(
+pub fn run(
     global: &GlobalOptions,
     admin: &AdminKey,
     endpoints: bool,

@@ -37,10 +37,7 @@ const HEADER: [&str; 9] = [
     "took",
 ];
 
-pub(crate) fn run(
-    session: &AdminSession,
-    command: &EventsCommand,
-) -> Result<CommandReply, CommandError> {
+pub fn run(session: &AdminSession, command: &EventsCommand) -> Result<CommandReply, CommandError> {
     match command {
         EventsCommand::Show(arguments) => show_event(session, arguments),
         EventsCommand::List(arguments) => list_events(session, arguments),

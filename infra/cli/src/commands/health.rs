@@ -14,7 +14,7 @@ use crate::output::CommandReply;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Asks without a key.
-pub(crate) fn run(global: &GlobalOptions) -> Result<CommandReply, CommandError> {
+pub fn run(global: &GlobalOptions) -> Result<CommandReply, CommandError> {
     let client = ServerClient::with_authorities(&global.url, global.ca_cert.as_deref())?;
     let ask = |path| -> Result<Value, ClientError> {
         client.send_for_json(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT))

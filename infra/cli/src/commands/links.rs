@@ -25,7 +25,7 @@ const HEADER: [&str; 9] = [
 const PROBES: &str = "What fails gets no requests until its next probe, which is one request. To try at \
     once: posthaste subscriptions force TOPIC NAME";
 
-pub(crate) fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
+pub fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
     Ok(links_reply(&session.request_json(Method::GET, &["links"])?))
 }
 

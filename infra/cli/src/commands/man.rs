@@ -31,7 +31,7 @@ struct ManPage {
 }
 
 /// Writes all pages into a folder, which is made if it is not there.
-pub(crate) fn run(folder: &Path) -> Result<CommandReply, CommandError> {
+pub fn run(folder: &Path) -> Result<CommandReply, CommandError> {
     let failed = |path: PathBuf| move |source| ManError { path, source };
     fs::create_dir_all(folder).map_err(failed(folder.to_owned()))?;
     let mut files = Vec::new();

@@ -25,7 +25,7 @@ const HEADER: [&str; 10] = [
     "other actions",
 ];
 
-pub(crate) fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
+pub fn run(session: &AdminSession) -> Result<CommandReply, CommandError> {
     let view: PressureView = session.request_json(Method::GET, &["pressure"])?;
     let rows = view.resources.iter().map(resource_row).collect();
     let reply = CommandReply::new(json!(view)).line(producers_sentence(&view));

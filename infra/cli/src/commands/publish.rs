@@ -19,10 +19,7 @@ use crate::output::CommandReply;
 use report::render_report;
 use target::PublishTarget;
 
-pub(crate) fn run(
-    global: &GlobalOptions,
-    arguments: PublishArgs,
-) -> Result<CommandReply, CommandError> {
+pub fn run(global: &GlobalOptions, arguments: PublishArgs) -> Result<CommandReply, CommandError> {
     match arguments.pace.rate {
         Some(rate) => paced::run(global, arguments, rate),
         None => publish_file(global, arguments),

@@ -51,7 +51,7 @@ struct NotReplayed {
 
 impl CommandFailure for NotReplayed {}
 
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     command: Option<ReplaysCommand>,
 ) -> Result<CommandReply, CommandError> {

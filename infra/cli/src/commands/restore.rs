@@ -10,7 +10,7 @@ use crate::backup::restore_backup;
 use crate::error::CommandError;
 use crate::output::CommandReply;
 
-pub(crate) fn run(backup: &Path, data_dir: &Path) -> Result<CommandReply, CommandError> {
+pub fn run(backup: &Path, data_dir: &Path) -> Result<CommandReply, CommandError> {
     let manifest = restore_backup(backup, data_dir, SystemClock.now())?;
     let (files, bytes) = manifest.files_and_bytes();
     let reply = CommandReply::new(json!({

@@ -13,9 +13,9 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// An input file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read {}", path.display())]
-pub(crate) struct InputError {
-    pub(crate) path: PathBuf,
-    pub(crate) source: io::Error,
+pub struct InputError {
+    pub path: PathBuf,
+    pub source: io::Error,
 }
 
 impl CommandFailure for InputError {}
@@ -24,7 +24,7 @@ impl CommandFailure for InputError {}
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads a whole file, or standard input for `-`, without a byte order mark.
-pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, InputError> {
+pub fn read_input(path: &Path) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin()

@@ -75,7 +75,7 @@ impl CommandFailure for NotConsented {
     }
 }
 
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     command: &SubscriptionsCommand,
 ) -> Result<CommandReply, CommandError> {

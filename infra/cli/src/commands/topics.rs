@@ -19,7 +19,7 @@ use crate::output::CommandReply;
 
 impl CommandFailure for WriteError {}
 
-pub(crate) fn run(
+pub fn run(
     session: &AdminSession,
     command: Option<TopicsCommand>,
 ) -> Result<CommandReply, CommandError> {

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
+use posthaste_cli::commands::CheckedFile;
 use posthaste_core::api::ApplyFile;
 use serde_json::{Value, json};
 
 use super::subscriber::SubscriberBehavior;
-use crate::commands::CheckedFile;
 
 /// A subscription of the demo and its expected end.
 #[derive(Debug, Clone, Copy)]

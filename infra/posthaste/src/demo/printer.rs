@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use posthaste_cli::commands::AdminSession;
+use posthaste_cli::output::{CommandReply, indent_json};
+use posthaste_cli::terminal::{StandardStream, TerminalText};
 use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::json;
@@ -10,9 +13,6 @@ use serde_json::json;
 use super::plan::{DemoSample, ROLES};
 use super::story::DemoStory;
 use super::subscriber::ReceivedWebhook;
-use crate::commands::AdminSession;
-use crate::output::{CommandReply, indent_json};
-use crate::terminal::{StandardStream, TerminalText};
 
 /// The folder of dead letters within the data folder.
 const DEAD_LETTERS: &str = "dead-letters";

@@ -8,14 +8,13 @@ use std::sync::{Arc, OnceLock};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use parking_lot::Mutex;
+use posthaste_cli::receiver::{
+    ReceivedRequest, SignatureVerdict, WebhookHost, listen_on, receive_webhooks,
+};
 use posthaste_core::model::SigningSecret;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
-
-use crate::receiver::{
-    ReceivedRequest, SignatureVerdict, WebhookHost, listen_on, receive_webhooks,
-};
 
 /// Answers of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{failure, run};
 use clap::CommandFactory;
-use posthaste::cli::CommandLine;
+use posthaste_cli::cli::CommandLine;
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 

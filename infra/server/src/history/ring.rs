@@ -96,7 +96,7 @@ pub(super) mod tests {
     }
 
     /// The known steps of a time: each with its beginning in seconds, and what was delivered.
-    pub(in crate::serve::history) fn known(ring: &StepRing, secs: Range<u64>) -> Vec<(u64, u32)> {
+    pub(in crate::history) fn known(ring: &StepRing, secs: Range<u64>) -> Vec<(u64, u32)> {
         let mut found = Vec::new();
         let at = |secs| Timestamp::from_millis(secs * 1_000);
         ring.for_each_step(at(secs.start)..at(secs.end), &mut |at, step| {

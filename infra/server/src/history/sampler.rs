@@ -16,7 +16,7 @@ use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::{LinkHealth, WaitingEvents};
 
 use super::ring::{StepRing, step_number};
-use crate::serve::metrics::{MetricTotals, TotalsSnapshot};
+use crate::metrics::{MetricTotals, TotalsSnapshot};
 
 /// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of
 /// each that is not empty, and what waits, which the store has in memory.
@@ -152,7 +152,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::serve::metrics::{MetricSeries, SeriesBy};
+    use crate::metrics::{MetricSeries, SeriesBy};
     use posthaste_console::history::{HistoryStep, InstallationHistory};
     use posthaste_core::circuit::HealthSettings;
     use posthaste_core::pressure::{PressureLevel, Resource};

@@ -120,8 +120,8 @@ impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for TimedWriteStream<S, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::http::limits::ConnectionLimits;
-    use crate::serve::http::places::ClientPlaces;
+    use crate::http::limits::ConnectionLimits;
+    use crate::http::places::ClientPlaces;
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
     use std::net::Ipv4Addr;

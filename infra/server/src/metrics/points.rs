@@ -74,8 +74,8 @@ mod tests {
     use posthaste_core::model::metric;
 
     use super::*;
-    use crate::serve::metrics::distribution::HistogramValue;
-    use crate::serve::metrics::exposition::labels_text;
+    use crate::metrics::distribution::HistogramValue;
+    use crate::metrics::exposition::labels_text;
 
     #[test]
     fn labels_are_read_as_they_were_written() {

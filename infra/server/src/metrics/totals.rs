@@ -129,7 +129,7 @@ mod tests {
     use posthaste_deliver::UNANSWERED;
 
     use super::*;
-    use crate::serve::metrics::{MetricSeries, SeriesBy};
+    use crate::metrics::{MetricSeries, SeriesBy};
 
     /// Measurements are summed over all labels, also those for whose series there is no place.
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use posthaste::cli::CommandLine;
+use posthaste_cli::cli::CommandLine;
 
 use crate::target::Target;
 

@@ -72,7 +72,7 @@ pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMi
 
 impl CheckedFile {
     /// Whole topics, which passed their check.
-    pub(crate) fn with_whole_topics(path: PathBuf, contents: ApplyFile) -> Self {
+    pub fn with_whole_topics(path: PathBuf, contents: ApplyFile) -> Self {
         Self {
             path,
             contents,

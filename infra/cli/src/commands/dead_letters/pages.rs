@@ -34,7 +34,7 @@ pub(super) fn read_page(
 }
 
 /// The request for an object of this key, as it is stored.
-pub(crate) fn dead_letter_call<'a>(session: &'a AdminSession, object: &'a str) -> ApiCall<'a> {
+pub fn dead_letter_call<'a>(session: &'a AdminSession, object: &'a str) -> ApiCall<'a> {
     let mut path = vec!["dead-letters"];
     let in_query = (!is_plain_path(object)).then_some(object);
     match in_query {

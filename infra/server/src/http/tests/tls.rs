@@ -1,8 +1,8 @@
 //! The rules of connections over TLS: they are those of plain HTTP.
 
 use super::*;
-use crate::serve::http::places::FIRST_HEAD_TIMEOUT;
-use crate::serve::tls::TlsFiles;
+use crate::http::places::FIRST_HEAD_TIMEOUT;
+use crate::tls::TlsFiles;
 use posthaste_tests::authority::Authority;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;

@@ -1,7 +1,7 @@
 //! Pages over topics in memory, on a clock that is moved by hand.
 
 use super::*;
-use crate::serve::metrics::series::TOPICS_KEPT;
+use crate::metrics::series::TOPICS_KEPT;
 use http_body_util::BodyExt;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::Timestamp;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::serve::metrics::exposition::render;
-use crate::serve::metrics::form::PageFormat;
+use crate::metrics::exposition::render;
+use crate::metrics::form::PageFormat;
 
 /// Counts as a topic with an event that was delivered does.
 fn measure(series: &MetricSeries, topic: &str) {

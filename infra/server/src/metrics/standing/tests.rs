@@ -16,8 +16,8 @@ use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::serve::metrics::exposition::render;
-use crate::serve::metrics::form::PageFormat;
+use crate::metrics::exposition::render;
+use crate::metrics::form::PageFormat;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use posthaste::serve::metrics::{MetricSeries, SeriesBy};
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::model::Timestamp;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
+use posthaste_server::metrics::{MetricSeries, SeriesBy};
 use posthaste_services::{ActivityNotes, PressureReader, TopicRegistry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
