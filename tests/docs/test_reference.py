@@ -78,7 +78,7 @@ class Reference(unittest.TestCase):
         self.compare(found, written, UNTYPED_MIN)
 
     def test_exit_codes(self):
-        text = (pages.ROOT / "infra/posthaste/src/cli.rs").read_text()
+        text = (pages.ROOT / "infra/cli/src/cli.rs").read_text()
         help_text = re.search(r'const EXIT_CODES: &str = "\\\n(.*?)";', text, re.DOTALL)[1]
         lines = re.findall(r"^  ([\d, ]+)  ", help_text, re.MULTILINE)
         found = {int(code) for line in lines for code in line.split(",")}
