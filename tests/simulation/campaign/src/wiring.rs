@@ -1,4 +1,4 @@
-//! The functions of one process, wired over what processes share: as `infra/posthaste` and
+//! The functions of one process, wired over what processes share: as `infra/server` and
 //! `infra/lambda` wire them.
 
 use std::cell::OnceCell;
