@@ -31,7 +31,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("it can sign itself"))
     }
 
-    /// Its own certificate in PEM, for clients.
+    /// Returns the authority's own certificate in PEM, for clients.
     pub fn pem(&self) -> String {
         self.0.pem()
     }

@@ -73,16 +73,20 @@ impl BegunRequests {
     /// Whether the last look beside an answer is so long ago; then the caller is to look, and nobody
     /// else.
     pub(crate) fn is_look_due(&self, now: Duration, period: Duration) -> bool {
-        let ms = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = whole_millis(now);
         let last = self.looked_at_ms.load(Ordering::Relaxed);
-        let is_due = last == 0 || ms(now).saturating_sub(last) >= ms(period);
+        let is_due = last == 0 || now_ms.saturating_sub(last) >= whole_millis(period);
         self.looks_beside_answers
             && is_due
             && self
                 .looked_at_ms
-                .compare_exchange(last, ms(now).max(1), Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(last, now_ms.max(1), Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
+}
+
+fn whole_millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

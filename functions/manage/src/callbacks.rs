@@ -8,9 +8,9 @@ use axum::http::{HeaderMap, Method, Uri};
 use posthaste_core::api::handshake::called_back;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
-    AllowedRate, AllowedRateError, AuditAction, AuditCaller, AuditDoor, PeerAddress, SecretText,
+    AllowedRate, AuditAction, AuditCaller, AuditDoor, PeerAddress, SecretText,
 };
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
@@ -137,22 +137,16 @@ impl<P: Ports> ConsentTaker<P> {
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
         let now = self.clock.now();
-        let edit = |present: Option<TopicRecord>| {
-            let mut record = present.ok_or_else(no_handshake)?;
-            let (name, settings) = record
-                .settings
-                .subscription_mut(&path.subscription)
-                .ok_or_else(no_handshake)?;
-            let name = name.clone();
-            settings.status =
-                Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
-            Ok((record, name))
-        };
+
         let entry = self.audit.new_entry(caller, AuditAction::Consent);
         let entry = entry.of_subscription(&path.topic, &path.subscription);
         let (record, name) = self
             .writer
-            .change_record(entry, &path.topic, &[], edit)
+            .change_record(entry, &path.topic, &[], |present| {
+                let mut record = present.ok_or_else(no_handshake)?;
+                let name = consent_to_handshake(&mut record, path, rate, now)?;
+                Ok((record, name))
+            })
             .await?;
         tracing::info!(
             topic = %record.name, subscription = %name, requests_per_minute_max = rate.0,
@@ -167,16 +161,33 @@ fn no_handshake() -> ApiProblem {
     ApiProblem::new(ProblemKind::NotFound).detail("there is no such handshake, or its time is over")
 }
 
+/// Writes the endpoint's consent into the record, and returns the subscription's name as it is
+/// stored.
+fn consent_to_handshake(
+    record: &mut TopicRecord,
+    path: &CallbackPath,
+    rate: AllowedRate,
+    now: Timestamp,
+) -> Result<SubscriptionName, ApiProblem> {
+    let (name, settings) = record
+        .settings
+        .subscription_mut(&path.subscription)
+        .ok_or_else(no_handshake)?;
+    let name = name.clone();
+    let status = called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?;
+    settings.status = Some(status);
+    Ok(name)
+}
+
 fn parse_allowed_rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, ApiProblem> {
-    let bad = |error: AllowedRateError| {
+    let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let rate = match query.find(|(name, _)| name.eq_ignore_ascii_case(ALLOWED_RATE)) {
+        Some((_, text)) => AllowedRate::parse(&text),
+        None => AllowedRate::from_headers(headers),
+    };
+    rate.map_err(|error| {
         ApiProblem::new(ProblemKind::BadRequest)
             .member(ALLOWED_RATE)
             .detail(error.to_string())
-    };
-    let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-    match query.find(|(name, _)| name.eq_ignore_ascii_case(ALLOWED_RATE)) {
-        Some((_, text)) => AllowedRate::parse(&text),
-        None => AllowedRate::from_headers(headers),
-    }
-    .map_err(bad)
+    })
 }

@@ -48,27 +48,33 @@ enum EtagCondition {
     These(Vec<String>),
 }
 
+impl EtagCondition {
+    /// Whether the present version is one of these. Nothing is no version.
+    fn includes(&self, present: Option<&str>) -> bool {
+        match (self, present) {
+            (_, None) => false,
+            (Self::Any, Some(_)) => true,
+            (Self::These(these), Some(etag)) => these.iter().any(|one| one == etag),
+        }
+    }
+}
+
+fn failed_condition(header: &HeaderName) -> ApiProblem {
+    ApiProblem::new(ProblemKind::PreconditionFailed).detail(format!("{header} does not hold"))
+}
+
 impl WriteConditions {
     /// Checks the conditions against the present version; `None` if there is nothing.
     pub(crate) fn check(&self, present: Option<&str>) -> Result<(), ApiProblem> {
-        let holds = |versions: &EtagCondition| match (versions, present) {
-            (_, None) => false,
-            (EtagCondition::Any, Some(_)) => true,
-            (EtagCondition::These(these), Some(etag)) => these.iter().any(|one| one == etag),
-        };
-        let failed = |header: HeaderName| {
-            Err(ApiProblem::new(ProblemKind::PreconditionFailed)
-                .detail(format!("{header} does not hold")))
-        };
-        if self
-            .if_match
-            .as_ref()
-            .is_some_and(|versions| !holds(versions))
+        if let Some(wanted) = &self.if_match
+            && !wanted.includes(present)
         {
-            return failed(IF_MATCH);
+            return Err(failed_condition(&IF_MATCH));
         }
-        if self.if_none_match.as_ref().is_some_and(holds) {
-            return failed(IF_NONE_MATCH);
+        if let Some(unwanted) = &self.if_none_match
+            && unwanted.includes(present)
+        {
+            return Err(failed_condition(&IF_NONE_MATCH));
         }
         Ok(())
     }

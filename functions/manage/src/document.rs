@@ -166,26 +166,29 @@ pub(crate) fn describe_api(routes: [Document; 2]) -> Document {
 }
 
 fn security_schemes() -> [(&'static str, SecurityScheme); 4] {
-    let bearer = |description: &str| {
-        let http = Http::builder()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some(description));
-        SecurityScheme::Http(http.build())
-    };
-    let header = |name: &str, description: &str| {
-        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(
-            name,
-            description,
-        )))
-    };
     let token = "A shared access signature that was made with one of the topic's publish keys";
     [
-        (ADMIN_KEY, bearer("The admin key")),
+        (ADMIN_KEY, bearer_scheme("The admin key")),
         (
             "publishKey",
-            header("aeg-sas-key", "One of the topic's publish keys"),
+            header_scheme("aeg-sas-key", "One of the topic's publish keys"),
         ),
-        ("publishBearer", bearer("One of the topic's publish keys")),
-        ("publishToken", header("aeg-sas-token", token)),
+        (
+            "publishBearer",
+            bearer_scheme("One of the topic's publish keys"),
+        ),
+        ("publishToken", header_scheme("aeg-sas-token", token)),
     ]
+}
+
+fn bearer_scheme(description: &str) -> SecurityScheme {
+    let http = Http::builder()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(description));
+    SecurityScheme::Http(http.build())
+}
+
+fn header_scheme(name: &str, description: &str) -> SecurityScheme {
+    let key = ApiKeyValue::with_description(name, description);
+    SecurityScheme::ApiKey(ApiKey::Header(key))
 }

@@ -51,7 +51,7 @@ struct LogFindings {
 /// An event of a topic: the topic's name in lower case, and the id.
 type TopicEventId = (String, String);
 
-/// An event, and what became of it.
+/// An event with the history of its deliveries.
 type EventWithHistory = (TopicEventId, EventHistory);
 
 /// The search for events, in the delivery log and in dead letters.
@@ -83,7 +83,8 @@ impl<P: Ports> EventFinder<P> {
         query: &EventQuery,
     ) -> Result<FoundEvents, ApiError> {
         let known_by = EventReference::from_text(&id);
-        let asked = WrittenTime::resolve_period(query.from, query.to, self.clock.now());
+        let (from, to) = WrittenTime::resolve_period(query.from, query.to, self.clock.now());
+        let asked = TimeBounds { from, to };
         let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
         let mut letters = match &known_by.dead_letter {
             Some(key) => self.letters.letters_of_object(key).await?,
@@ -99,8 +100,8 @@ impl<P: Ports> EventFinder<P> {
         let events = self
             .found_events(&found, query.payload.unwrap_or_default())
             .await;
-        let (from, to) = event_lifetime(found.iter().flat_map(|(_, it)| &it.deliveries), asked);
-        let gaps = self.coverage.gaps(from, to);
+        let lifetime = event_lifetime(found.iter().flat_map(|(_, it)| &it.deliveries), asked);
+        let gaps = self.coverage.gaps(lifetime.from, lifetime.to);
         let damaged = log_damaged_files(&search.damaged);
         let note = LogNote {
             is_unknown: found.is_empty(),
@@ -112,7 +113,7 @@ impl<P: Ports> EventFinder<P> {
         };
         let note = [note.text(), letters_note(&letters)];
         letters.dead_letters.truncate(LETTERS_MAX);
-        let searched_from = search.ended_at.or(search.begins.max(asked.0));
+        let searched_from = search.ended_at.or(search.begins.max(asked.from));
         Ok(FoundEvents {
             id,
             events: events.into_iter().take(EVENTS_MAX).collect(),
@@ -174,8 +175,11 @@ impl<P: Ports> EventFinder<P> {
         look_up: RecordLookup,
         until: Duration,
     ) -> Result<(), ApiError> {
-        let has_time = || self.clock.monotonic() < until;
-        search.add_looked_up(self.log.look_up_event(look_up, has_time).await?);
+        let found = self
+            .log
+            .look_up_event(look_up, || self.clock.monotonic() < until)
+            .await?;
+        search.add_looked_up(found);
         Ok(())
     }
 
@@ -187,7 +191,7 @@ impl<P: Ports> EventFinder<P> {
         asked: TimeBounds,
     ) -> Vec<EventWithHistory> {
         let records = std::mem::take(&mut search.records);
-        let bounds = [search.ended_at, asked.0];
+        let bounds = [search.ended_at, asked.from];
         let complete_from = self.coverage.complete_from(&records, search.is_cut, bounds);
         let mut by_event: BTreeMap<TopicEventId, Vec<LogRecord>> = BTreeMap::new();
         for record in records {
@@ -199,13 +203,13 @@ impl<P: Ports> EventFinder<P> {
         });
         events.truncate(EVENTS_MAX + 1);
         let now = self.coverage.end_of(asked);
-        let history = |(event, records)| {
-            (
-                event,
-                EventHistory::from_records(records, complete_from, now),
-            )
-        };
-        events.into_iter().map(history).collect()
+        events
+            .into_iter()
+            .map(|(event, records)| {
+                let history = EventHistory::from_records(records, complete_from, now);
+                (event, history)
+            })
+            .collect()
     }
 
     async fn found_events(
@@ -271,18 +275,22 @@ impl LogFindings {
         self.ended_at = self.ended_at.max(searched_from);
         self.begins = self.begins.into_iter().chain(begins).min();
         for error in damaged {
-            let is_same = |known: &LogError| known.damaged_file() == error.damaged_file();
-            if !self.damaged.iter().any(is_same) {
+            let file = error.damaged_file();
+            if self
+                .damaged
+                .iter()
+                .all(|known| known.damaged_file() != file)
+            {
                 self.damaged.push(error);
             }
         }
     }
 }
 
-fn in_period((from, to): TimeBounds) -> RecordLookup {
+fn in_period(period: TimeBounds) -> RecordLookup {
     RecordLookup {
-        from,
-        to,
+        from: period.from,
+        to: period.to,
         ..RecordLookup::default()
     }
 }
@@ -308,7 +316,7 @@ fn events_of_letters(letters: &[DeadLetterView]) -> BTreeSet<TopicEventId> {
         .collect()
 }
 
-/// What the list of dead letters lacks.
+/// The note on letters that the list of dead letters lacks.
 fn letters_note(page: &DeadLetterPage) -> Option<String> {
     if let Some(failure) = page.failures.first() {
         return Some(format!("The object cannot be read: {}.", failure.detail));

@@ -100,8 +100,9 @@ pub(crate) fn read_query(
     now: Timestamp,
 ) -> Result<(RecordFilter, usize), ApiProblem> {
     let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
-    let bad_query = |mistakes| ApiProblem::new(ProblemKind::BadRequest).mistakes(mistakes);
-    let filter = query.to_filter(topic, now).map_err(bad_query)?;
+    let filter = query
+        .to_filter(topic, now)
+        .map_err(|mistakes| ApiProblem::new(ProblemKind::BadRequest).mistakes(mistakes))?;
     let after = after
         .map(|after| RecordCursor::parse(&after).ok_or_else(bad_cursor))
         .transpose()?;
@@ -120,21 +121,26 @@ pub(crate) fn event_lifetime<'a>(
     asked: TimeBounds,
 ) -> TimeBounds {
     let accepted = histories.clone().map(|history| history.first().accepted_at);
-    let has_ended = |history: &DeliveryHistory| {
-        matches!(
-            history.state,
-            DeliveryState::Delivered | DeliveryState::DeadLettered | DeliveryState::Dropped
-        )
-    };
+
     let last = histories
         .clone()
         .flat_map(DeliveryHistory::records)
         .map(|record| record.time)
         .max();
-    let mut histories = histories;
-    let end = last.filter(|_| histories.all(has_ended));
-    let (from, to) = asked;
-    (from.max(accepted.min()), end.or(to))
+    let mut states = histories.map(|history| history.state);
+    let end = last.filter(|_| states.all(has_ended));
+    TimeBounds {
+        from: asked.from.max(accepted.min()),
+        to: end.or(asked.to),
+    }
+}
+
+/// Whether no attempt follows this state.
+fn has_ended(state: DeliveryState) -> bool {
+    matches!(
+        state,
+        DeliveryState::Delivered | DeliveryState::DeadLettered | DeliveryState::Dropped
+    )
 }
 
 /// The name of a subscription as it was written. The log has it in lower case.

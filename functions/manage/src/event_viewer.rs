@@ -10,7 +10,7 @@ use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiError, unknown_topic};
 use crate::event_log::{EventLog, event_lifetime, log_damaged_files, written_name};
-use crate::log_coverage::LogCoverage;
+use crate::log_coverage::{LogCoverage, TimeBounds};
 use crate::manage::Manage;
 use crate::topic_records::TopicRecords;
 use crate::waiting::SubscriptionOutlook;
@@ -47,19 +47,22 @@ impl<P: Ports> EventViewer<P> {
         let complete_until = self.coverage.complete_until();
         let record = self.records.load_record(topic).await?;
         let look_up = query.look_up(topic, &id, self.clock.now());
-        let asked = (look_up.from, look_up.to);
+        let asked = TimeBounds {
+            from: look_up.from,
+            to: look_up.to,
+        };
         let found = self.events.look_up(look_up).await?;
         if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
             return Err(unknown_topic(topic).into());
         }
-        let bounds = [found.searched_from, asked.0];
+        let bounds = [found.searched_from, asked.from];
         let complete_from = self
             .coverage
             .complete_from(&found.records, found.is_cut, bounds);
         let EventHistory { deliveries, state } =
             EventHistory::from_records(found.records, complete_from, self.coverage.end_of(asked));
-        let (from, to) = event_lifetime(deliveries.iter(), asked);
-        let gaps = self.coverage.gaps(from, to);
+        let lifetime = event_lifetime(deliveries.iter(), asked);
+        let gaps = self.coverage.gaps(lifetime.from, lifetime.to);
         let damaged = log_damaged_files(&found.damaged);
         let note = LogNote {
             is_unknown: state.is_none(),

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use posthaste_core::api::edit::PendingHandshake;
 use posthaste_core::api::handshake::status_after_handshake;
 use posthaste_core::api::{AuditAction, HandshakeResult};
-use posthaste_core::model::Topic;
+use posthaste_core::model::{Topic, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{SingleFlight, timeout, timeout_at};
@@ -43,9 +43,9 @@ const LOOK_STANDS: Duration = Duration::from_secs(1);
 /// The ends of the handshakes of one topic, as times of the clock's `monotonic`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HandshakeEnds {
-    /// No endpoint is waited for any longer.
+    /// The end of waiting for endpoints.
     pub(crate) asked: Duration,
-    /// What they answered is written.
+    /// The end of writing their answers.
     pub(crate) written: Duration,
 }
 
@@ -68,7 +68,7 @@ struct SharedTopicLook {
 enum TopicLook {
     Seen(Arc<SeenTopic>),
     Deleted,
-    /// It cannot be read now: what was known before stands.
+    /// The topic cannot be read now: what was known before stands.
     Unknown,
 }
 
@@ -151,18 +151,14 @@ impl<P: Ports> HandshakeRunner<P> {
         if answers.is_empty() {
             return Ok(record);
         }
-        let edit = |record: &mut TopicRecord| {
-            self.conclude_handshakes(record, &answers);
-            Ok(())
-        };
         let entry = self.audit.own_entry(AuditAction::Handshake);
-        let changed = timeout_at(
-            &self.clock,
-            ends.written,
-            self.writer.change_existing(entry, &record.name, &[], edit),
-        )
-        .await;
-        let Some(changed) = changed else {
+        let change = self
+            .writer
+            .change_existing(entry, &record.name, &[], |record| {
+                self.conclude_handshakes(record, &answers);
+                Ok(())
+            });
+        let Some(changed) = timeout_at(&self.clock, ends.written, change).await else {
             let detail = "what the endpoint said could not be written in time";
             return Err(unavailable_problem().detail(detail).into());
         };
@@ -182,22 +178,8 @@ impl<P: Ports> HandshakeRunner<P> {
         pending: Vec<PendingHandshake>,
         time: Duration,
     ) -> Vec<(PendingHandshake, HandshakeResult)> {
-        let ask = |pending: PendingHandshake| async move {
-            let seen = self.newest_topic(looked_at).await?;
-            if !seen.has_pending(&pending) {
-                return None;
-            }
-            let SeenTopic { record, topic, .. } = &*seen;
-            let settings = record.settings.subscriptions.get(&pending.subscription)?;
-            let subscription = topic.find_subscription(&pending.subscription)?;
-            let answer = self
-                .asker
-                .ask_endpoint(topic, settings, subscription, &pending)
-                .await;
-            Some((pending, answer))
-        };
         let mut asked = stream::iter(pending)
-            .map(ask)
+            .map(|pending| self.ask_if_pending(looked_at, pending))
             .buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
         let mut answers = Vec::new();
         let all = async {
@@ -212,6 +194,26 @@ impl<P: Ports> HandshakeRunner<P> {
         answers
     }
 
+    /// Asks the endpoint of one handshake; `None` if it is not to be run any more.
+    async fn ask_if_pending(
+        &self,
+        looked_at: &SharedTopicLook,
+        pending: PendingHandshake,
+    ) -> Option<(PendingHandshake, HandshakeResult)> {
+        let seen = self.newest_topic(looked_at).await?;
+        if !seen.has_pending(&pending) {
+            return None;
+        }
+        let SeenTopic { record, topic, .. } = &*seen;
+        let settings = record.settings.subscriptions.get(&pending.subscription)?;
+        let subscription = topic.find_subscription(&pending.subscription)?;
+        let answer = self
+            .asker
+            .ask_endpoint(topic, settings, subscription, &pending)
+            .await;
+        Some((pending, answer))
+    }
+
     /// The topic as it is now, `None` if it was deleted. Endpoints wait for their turn: meanwhile one
     /// may have been given another URL, or its subscription may be gone.
     async fn newest_topic(&self, looked_at: &SharedTopicLook) -> Option<Arc<SeenTopic>> {
@@ -220,21 +222,26 @@ impl<P: Ports> HandshakeRunner<P> {
         if now.saturating_sub(known.seen_at) < LOOK_STANDS {
             return Some(known);
         }
-        let look = || async {
-            match self.records.load_record(&known.record.name).await {
-                Ok(Some(record)) => SeenTopic::new(record, now)
-                    .map_or(TopicLook::Unknown, |seen| TopicLook::Seen(Arc::new(seen))),
-                Ok(None) => TopicLook::Deleted,
-                Err(_) => TopicLook::Unknown,
-            }
-        };
-        match looked_at.looks.run("topic", look).await {
+        let look = looked_at
+            .looks
+            .run("topic", || self.look_at_topic(&known.record.name, now))
+            .await;
+        match look {
             TopicLook::Seen(seen) => {
                 *looked_at.newest.lock() = Arc::clone(&seen);
                 Some(seen)
             }
             TopicLook::Deleted => None,
             TopicLook::Unknown => Some(known),
+        }
+    }
+
+    async fn look_at_topic(&self, name: &TopicName, now: Duration) -> TopicLook {
+        match self.records.load_record(name).await {
+            Ok(Some(record)) => SeenTopic::new(record, now)
+                .map_or(TopicLook::Unknown, |seen| TopicLook::Seen(Arc::new(seen))),
+            Ok(None) => TopicLook::Deleted,
+            Err(_) => TopicLook::Unknown,
         }
     }
 

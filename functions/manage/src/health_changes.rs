@@ -11,7 +11,7 @@ use futures_util::{StreamExt, stream};
 use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::circuit::{DeliveryTarget, LinkShard, Observation, shard_index};
+use posthaste_core::circuit::{DeliveryTarget, Observation, shard_index};
 use posthaste_core::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
@@ -180,13 +180,10 @@ impl<P: Ports> HealthWriter<P> {
     /// Forgets the health of links that subscriptions left, if no other subscription uses them.
     async fn forget_unused(&self, changes: &HealthChanges) -> Result<(), ApiError> {
         let left = changes.shards.values().flat_map(|shard| &shard.forgotten);
-        let links = left.map(|target| target.link().clone());
-        let is_failing = |link: &Link| {
-            self.links
-                .condition(&DeliveryTarget::Link(link.clone()))
-                .is_some()
-        };
-        let links = links.filter(is_failing).collect();
+        let links = left
+            .map(|target| target.link().clone())
+            .filter(|link| self.is_failing(link))
+            .collect();
         for link in unused_links(&*self.state, links).await? {
             let index = shard_index(&link);
             let target = DeliveryTarget::Link(link);
@@ -197,6 +194,11 @@ impl<P: Ports> HealthWriter<P> {
         Ok(())
     }
 
+    fn is_failing(&self, link: &Link) -> bool {
+        let target = DeliveryTarget::Link(link.clone());
+        self.links.condition(&target).is_some()
+    }
+
     async fn change_shard(
         &self,
         index: usize,
@@ -205,21 +207,22 @@ impl<P: Ports> HealthWriter<P> {
         let mut ended = Vec::new();
         let now = self.clock.now();
         let settings = self.links.settings();
-        let apply = |shard: &mut LinkShard| {
-            // The closure runs again if another writer was faster, or if the cached shard may be
-            // too old.
-            ended.clear();
-            for target in &change.ended {
-                let before = shard
-                    .condition(target)
-                    .map(|condition| LinkView::for_target(target, condition));
-                if shard.apply_observation(target, &Observation::Forced, now, settings) {
-                    ended.extend(before);
+        self.links
+            .change_shard(index, |shard| {
+                // The closure runs again if another writer was faster, or if the cached shard may
+                // be too old.
+                ended.clear();
+                for target in &change.ended {
+                    let before = shard
+                        .condition(target)
+                        .map(|condition| LinkView::for_target(target, condition));
+                    if shard.apply_observation(target, &Observation::Forced, now, settings) {
+                        ended.extend(before);
+                    }
                 }
-            }
-            shard.forget_targets(&change.forgotten) || !ended.is_empty()
-        };
-        self.links.change_shard(index, apply).await?;
+                shard.forget_targets(&change.forgotten) || !ended.is_empty()
+            })
+            .await?;
         Ok(ended)
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, KeyName, TopicKeysView};
 use posthaste_core::model::TopicName;
-use posthaste_core::stored::TopicRecord;
+
 use posthaste_ports::Ports;
 
 use crate::answer::ApiError;
@@ -41,13 +41,15 @@ impl<P: Ports> KeyEditor<P> {
         key: KeyName,
     ) -> Result<TopicKeysView, ApiError> {
         let editor = self.editors.new_editor();
-        let edit = |record: &mut TopicRecord| {
-            record.set_key(key, editor.new_publish_key());
-            Ok(())
-        };
         let entry = self.audit.new_entry(caller, AuditAction::RegenerateKey);
         let entry = entry.of_target(&key.to_string());
-        let (record, ()) = self.writer.change_existing(entry, topic, &[], edit).await?;
+        let (record, ()) = self
+            .writer
+            .change_existing(entry, topic, &[], |record| {
+                record.set_key(key, editor.new_publish_key());
+                Ok(())
+            })
+            .await?;
         tracing::info!(topic = %record.name, publish_key = %key, "publish key replaced");
         Ok(record.shown_keys())
     }
@@ -59,14 +61,16 @@ impl<P: Ports> KeyEditor<P> {
         topic: &TopicName,
         key: KeyName,
     ) -> Result<(), ApiError> {
-        let edit = |record: &mut TopicRecord| match record.remove_key(key) {
-            Some(true) => Ok(()),
-            Some(false) => Err(unknown_key(topic, key)),
-            None => Err(permanent_key_problem(key)),
-        };
         let entry = self.audit.new_entry(caller, AuditAction::DeleteKey);
         let entry = entry.of_target(&key.to_string());
-        let (record, ()) = self.writer.change_existing(entry, topic, &[], edit).await?;
+        let (record, ()) = self
+            .writer
+            .change_existing(entry, topic, &[], |record| match record.remove_key(key) {
+                Some(true) => Ok(()),
+                Some(false) => Err(unknown_key(topic, key)),
+                None => Err(permanent_key_problem(key)),
+            })
+            .await?;
         tracing::info!(topic = %record.name, publish_key = %key, "publish key removed");
         Ok(())
     }

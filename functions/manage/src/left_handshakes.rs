@@ -57,33 +57,37 @@ impl<P: Ports> LeftHandshakes<P> {
     ) -> Result<(), ApiError> {
         let place = &self.work.handshakes_seen;
         let now = self.clock.now();
-        let is_left = |mark: &ObjectMeta| left.counts_as_left(mark.modified_at, now, LEFT_AFTER);
-        let marks = list_left_marks(&*self.state, layout::VALIDATING, place, is_left).await?;
-        let finish = |mark: ObjectMeta| async move {
-            if time_until(&self.clock, until).is_zero() {
-                return;
-            }
-            place.set_last_key(&mark.key);
-            let Some(topic) = layout::validating_topic(&mark.key) else {
-                tracing::warn!(key = mark.key, "not the name of a topic");
-                return;
-            };
-            let ends = match look {
-                LookTrigger::OnSchedule => self.handshakes.handshake_ends(work_ends(&self.clock)),
-                LookTrigger::BesideAnswer => HandshakeEnds {
-                    asked: until,
-                    written: until + LOOK_BESIDE_REST,
-                },
-            };
-            if let Err(error) = self.finish_handshakes_of(&topic, ends).await {
-                let problem = error.0.kind.title();
-                tracing::warn!(%topic, problem, "endpoints not asked; tried again");
-            }
-        };
+        let marks = list_left_marks(&*self.state, layout::VALIDATING, place, |mark| {
+            left.counts_as_left(mark.modified_at, now, LEFT_AFTER)
+        })
+        .await?;
         stream::iter(marks)
-            .for_each_concurrent(TOPICS_AT_ONCE, finish)
+            .for_each_concurrent(TOPICS_AT_ONCE, |mark| self.finish_mark(mark, look, until))
             .await;
         Ok(())
+    }
+
+    /// Asks the endpoints of one mark's topic, if there is still time.
+    async fn finish_mark(&self, mark: ObjectMeta, look: LookTrigger, until: Duration) {
+        if time_until(&self.clock, until).is_zero() {
+            return;
+        }
+        self.work.handshakes_seen.set_last_key(&mark.key);
+        let Some(topic) = layout::validating_topic(&mark.key) else {
+            tracing::warn!(key = mark.key, "not the name of a topic");
+            return;
+        };
+        let ends = match look {
+            LookTrigger::OnSchedule => self.handshakes.handshake_ends(work_ends(&self.clock)),
+            LookTrigger::BesideAnswer => HandshakeEnds {
+                asked: until,
+                written: until + LOOK_BESIDE_REST,
+            },
+        };
+        if let Err(error) = self.finish_handshakes_of(&topic, ends).await {
+            let problem = error.0.kind.title();
+            tracing::warn!(%topic, problem, "endpoints not asked; tried again");
+        }
     }
 
     async fn finish_handshakes_of(

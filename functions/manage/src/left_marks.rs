@@ -20,11 +20,13 @@ pub(crate) async fn list_left_marks(
     is_left: impl Fn(&ObjectMeta) -> bool,
 ) -> Result<Vec<ObjectMeta>, ApiError> {
     let start = place.start_key();
-    let is_before = |mark: &ObjectMeta| start.as_ref().is_some_and(|start| mark.key <= *start);
     let behind = list_objects(store, prefix, start.clone());
     let before = stream::iter(start.is_some().then(|| list_objects(store, prefix, None)))
         .flatten()
-        .try_take_while(|mark| ready(Ok(is_before(mark))));
+        .try_take_while(|mark| {
+            let is_before = start.as_ref().is_some_and(|start| mark.key <= *start);
+            ready(Ok(is_before))
+        });
     let marks = behind
         .chain(before)
         .try_filter(|mark| ready(is_left(mark)))

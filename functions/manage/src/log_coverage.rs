@@ -17,7 +17,11 @@ use crate::shared_port::SharedPort;
 const GAPS_SHOWN_MAX: usize = 20;
 
 /// A period. `None` is an open end.
-pub(crate) type TimeBounds = (Option<Timestamp>, Option<Timestamp>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeBounds {
+    pub(crate) from: Option<Timestamp>,
+    pub(crate) to: Option<Timestamp>,
+}
 
 /// The times of which the delivery log has records, by its settings.
 pub(crate) struct LogCoverage<P: Ports> {
@@ -65,9 +69,9 @@ impl<P: Ports> LogCoverage<P> {
 
     /// The time as of which a period tells what became of an event. It says nothing of later
     /// records.
-    pub(crate) fn end_of(&self, (_, to): TimeBounds) -> Timestamp {
+    pub(crate) fn end_of(&self, period: TimeBounds) -> Timestamp {
         let now = self.clock.now();
-        to.map_or(now, |to| to.min(now))
+        period.to.map_or(now, |to| to.min(now))
     }
 
     /// The time up to which every record has come into the log.
@@ -87,9 +91,11 @@ impl<P: Ports> LogCoverage<P> {
             let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
             Timestamp::from_millis(now.saturating_sub(kept))
         });
-        let asked = |gap: &&LogGap| gap.to >= oldest && gap.is_within(from, to);
-        let newest = log.gaps.iter().rev().filter(asked).take(GAPS_SHOWN_MAX);
-        let mut shown: Vec<_> = newest.cloned().collect();
+        let asked = log
+            .gaps
+            .iter()
+            .filter(|gap| gap.to >= oldest && gap.is_within(from, to));
+        let mut shown: Vec<_> = asked.rev().take(GAPS_SHOWN_MAX).cloned().collect();
         shown.reverse();
         shown
     }

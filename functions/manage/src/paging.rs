@@ -57,8 +57,10 @@ pub(crate) fn encode_cursor(key: &str) -> String {
 
 /// The beginning of names of topics or subscriptions, in lower case.
 pub(crate) fn folded_prefix(prefix: &str) -> Result<String, ApiProblem> {
-    let is_in_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    if prefix.len() <= NAME_BYTES_MAX && prefix.bytes().all(is_in_names) {
+    let is_of_names = prefix
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if is_of_names && prefix.len() <= NAME_BYTES_MAX {
         return Ok(prefix.to_ascii_lowercase());
     }
     let detail = format!(

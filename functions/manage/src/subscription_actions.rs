@@ -9,7 +9,7 @@ use posthaste_core::api::{
     AuditAction, AuditCaller, ForcedView, LinkView, NewHandshake, SecretText, StatusState,
     SubscriptionAction, SubscriptionSettings,
 };
-use posthaste_core::model::{SubscriptionName, Timestamp};
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiResult, JsonResponse};
@@ -66,13 +66,13 @@ impl<P: Ports> SubscriptionActions<P> {
     ) -> ApiResult<SubscriptionSettings> {
         let editor = self.editors.new_editor();
         let until = work_ends(&self.clock);
-        let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
-            editor.apply_action(action, name, settings)
-        };
         let entry = self.audit.new_entry(caller, action.into());
+        let unconditional = WriteConditions::default();
         let (record, name, handshake) = self
             .writer
-            .change_subscription(entry, path, &WriteConditions::default(), act)
+            .change_subscription(entry, path, &unconditional, |name, settings| {
+                editor.apply_action(action, name, settings)
+            })
             .await?;
         let written_at = self.clock.monotonic();
         let word = action.as_str();

@@ -6,8 +6,7 @@ use axum::extract::FromRef;
 use posthaste_core::api::{
     AuditAction, AuditCaller, RotateSecret, RotatedSecret, SubscriptionSettings,
 };
-use posthaste_core::model::SubscriptionName;
-use posthaste_core::stored::TopicRecord;
+
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiError, ApiResult, JsonResponse};
@@ -55,20 +54,17 @@ impl<P: Ports> SubscriptionEditor<P> {
     ) -> ApiResult<SubscriptionSettings> {
         let editor = self.editors.new_editor();
         let until = work_ends(&self.clock);
-        let edit = |record: &mut TopicRecord| {
-            let present = record.settings.find_subscription(&path.name);
-            conditions.check(
-                present
-                    .map(|(_, settings)| subscription_etag(record, settings))
-                    .as_deref(),
-            )?;
-            editor.put_subscription(&record.name, &mut record.settings, &path.name, written)
-        };
+
         let entry = self.audit.new_entry(caller, AuditAction::PutSubscription);
         let entry = entry.of_subscription(&path.topic, &path.name);
         let (record, change) = self
             .writer
-            .change_existing(entry, &path.topic, &[&path.name], edit)
+            .change_existing(entry, &path.topic, &[&path.name], |record| {
+                let present = record.settings.find_subscription(&path.name);
+                let version = present.map(|(_, settings)| subscription_etag(record, settings));
+                conditions.check(version.as_deref())?;
+                editor.put_subscription(&record.name, &mut record.settings, &path.name, written)
+            })
             .await?;
         tracing::info!(
             topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
@@ -97,13 +93,6 @@ impl<P: Ports> SubscriptionEditor<P> {
         path: &SubscriptionPath,
         conditions: &WriteConditions,
     ) -> Result<(), ApiError> {
-        let edit = |record: &mut TopicRecord| {
-            let (name, settings) = path.find_in(record)?;
-            conditions.check(Some(&subscription_etag(record, settings)))?;
-            let name = name.clone();
-            let removed = record.settings.subscriptions.remove(&name);
-            Ok((name, removed))
-        };
         let until = work_ends(&self.clock);
         let entry = self
             .audit
@@ -111,7 +100,13 @@ impl<P: Ports> SubscriptionEditor<P> {
         let entry = entry.of_subscription(&path.topic, &path.name);
         let (record, (name, removed)) = self
             .writer
-            .change_existing(entry, &path.topic, &[], edit)
+            .change_existing(entry, &path.topic, &[], |record| {
+                let (name, settings) = path.find_in(record)?;
+                conditions.check(Some(&subscription_etag(record, settings)))?;
+                let name = name.clone();
+                let removed = record.settings.subscriptions.remove(&name);
+                Ok((name, removed))
+            })
             .await?;
         tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
         let mut health = HealthChanges::default();
@@ -137,13 +132,13 @@ impl<P: Ports> SubscriptionEditor<P> {
         written: &RotateSecret,
     ) -> ApiResult<RotatedSecret> {
         let editor = self.editors.new_editor();
-        let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
-            editor.rotate_secret(&mut settings.signing, written)
-        };
+
         let entry = self.audit.new_entry(caller, AuditAction::RotateSecret);
         let (record, name, rotated) = self
             .writer
-            .change_subscription(entry, path, conditions, rotate)
+            .change_subscription(entry, path, conditions, |_, settings| {
+                editor.rotate_secret(&mut settings.signing, written)
+            })
             .await?;
         tracing::info!(
             topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"

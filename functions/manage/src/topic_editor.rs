@@ -56,28 +56,24 @@ impl<P: Ports> TopicEditor<P> {
     ) -> ApiResult<TopicSettings> {
         let editor = self.editors.new_editor();
         let until = work_ends(&self.clock);
-        let edit = |present: Option<TopicRecord>| {
-            conditions.check(present.as_ref().map(topic_etag).as_deref())?;
-            let is_new = present.is_none();
-            let new = || {
-                TopicRecord::new(
-                    topic.clone(),
-                    [editor.new_publish_key(), editor.new_publish_key()],
-                    editor.now,
-                )
-            };
-            let mut record = present.unwrap_or_else(new);
-            let changes = editor.put_topic(topic, &mut record.settings, written)?;
-            if let Some(keys) = &written.keys {
-                record.put_keys(keys).map_err(|error| bad_keys(&error))?;
-            }
-            Ok((record, (changes, is_new)))
-        };
+
         let named: Vec<_> = written.subscriptions.keys().collect();
         let entry = self.audit.new_entry(caller, AuditAction::PutTopic);
         let (record, (changes, is_new)) = self
             .writer
-            .change_record(entry, topic, &named, edit)
+            .change_record(entry, topic, &named, |present| {
+                conditions.check(present.as_ref().map(topic_etag).as_deref())?;
+                let is_new = present.is_none();
+                let mut record = present.unwrap_or_else(|| {
+                    let keys = [editor.new_publish_key(), editor.new_publish_key()];
+                    TopicRecord::new(topic.clone(), keys, editor.now)
+                });
+                let changes = editor.put_topic(topic, &mut record.settings, written)?;
+                if let Some(keys) = &written.keys {
+                    record.put_keys(keys).map_err(|error| bad_keys(&error))?;
+                }
+                Ok((record, (changes, is_new)))
+            })
             .await?;
         tracing::info!(topic = %record.name, is_new, "topic written");
         let record = self
@@ -104,10 +100,14 @@ impl<P: Ports> TopicEditor<P> {
         conditions: &WriteConditions,
     ) -> Result<(), ApiError> {
         let until = work_ends(&self.clock);
-        let check =
-            |record: Option<&TopicRecord>| conditions.check(record.map(topic_etag).as_deref());
         let entry = self.audit.new_entry(caller, AuditAction::DeleteTopic);
-        let Some(record) = self.writer.delete_record(entry, topic, check).await? else {
+        let deleted = self
+            .writer
+            .delete_record(entry, topic, |record| {
+                conditions.check(record.map(topic_etag).as_deref())
+            })
+            .await?;
+        let Some(record) = deleted else {
             return Ok(());
         };
         tracing::info!(topic = %record.name, "topic deleted");

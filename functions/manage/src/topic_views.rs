@@ -49,14 +49,14 @@ pub(crate) struct TopicQuery {
     secrets: bool,
 }
 
-/// How much of a topic is shown.
+/// The part of a topic that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TopicDetail {
     /// A line of a list.
     Summary,
-    /// Its settings, with masked secrets.
+    /// The settings, with masked secrets.
     Settings,
-    /// Its settings with its secrets and publish keys.
+    /// The settings with the secrets and publish keys.
     Secrets,
 }
 
@@ -105,13 +105,12 @@ impl<P: Ports> TopicViews<P> {
         let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
         let after = after_in(layout::TOPICS, after)?;
         let page = self.state.list(&prefix, after.as_deref(), items).await?;
-        let keys: Vec<_> = page.objects.into_iter().map(|it| it.key).collect();
-        let read = |key: &String| {
-            let key = key.clone();
-            async move { (self.read_summary(&key, shown).await, key) }
-        };
-        let mut reads = pin!(stream::iter(&keys).map(read).buffered(TOPICS_AT_ONCE));
-        let mut topics = Vec::with_capacity(keys.len());
+        let mut topics = Vec::with_capacity(page.objects.len());
+        let reads = page.objects.into_iter().map(|object| async move {
+            let summary = self.read_summary(&object.key, shown).await;
+            (summary, object.key)
+        });
+        let mut reads = pin!(stream::iter(reads).buffered(TOPICS_AT_ONCE));
         let mut unreadable = Vec::new();
         let mut bytes = 0;
         let mut next_after = page.next_after;

@@ -33,6 +33,15 @@ use crate::wake_queue::WakeQueue;
 /// The note of a change that another writer made before this one could be.
 const OVERTAKEN: &str = "another change made the same before it";
 
+/// A change of a topic's record.
+struct TopicChange<'a, T> {
+    key: &'a str,
+    entry: AuditEntry,
+    /// The subscriptions that the user named.
+    named: &'a [&'a SubscriptionName],
+    trail: Mutex<ChangeTrail<T>>,
+}
+
 /// A change of a record in the audit trail, over all its tries.
 struct ChangeTrail<T> {
     /// The entry, once a try has written it.
@@ -121,20 +130,21 @@ impl<P: Ports> TopicWriter<P> {
         conditions: &WriteConditions,
         edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, ApiProblem>,
     ) -> Result<(TopicRecord, SubscriptionName, T), ApiError> {
-        let edit = |record: &mut TopicRecord| {
-            let (name, settings) = path.find_in(record)?;
-            conditions.check(Some(&subscription_etag(record, settings)))?;
-            let name = name.clone();
-            let settings = record
-                .settings
-                .subscriptions
-                .get_mut(&name)
-                .ok_or_else(|| path.unknown_problem())?;
-            let answer = edit(&name, settings)?;
-            Ok((name, answer))
-        };
         let entry = entry.of_subscription(&path.topic, &path.name);
-        let (record, (name, answer)) = self.change_existing(entry, &path.topic, &[], edit).await?;
+        let (record, (name, answer)) = self
+            .change_existing(entry, &path.topic, &[], |record| {
+                let (name, settings) = path.find_in(record)?;
+                conditions.check(Some(&subscription_etag(record, settings)))?;
+                let name = name.clone();
+                let settings = record
+                    .settings
+                    .subscriptions
+                    .get_mut(&name)
+                    .ok_or_else(|| path.unknown_problem())?;
+                let answer = edit(&name, settings)?;
+                Ok((name, answer))
+            })
+            .await?;
         Ok((record, name, answer))
     }
 
@@ -147,12 +157,12 @@ impl<P: Ports> TopicWriter<P> {
         named: &[&SubscriptionName],
         edit: impl Fn(&mut TopicRecord) -> Result<T, ApiProblem>,
     ) -> Result<(TopicRecord, T), ApiError> {
-        let edit = |present: Option<TopicRecord>| {
+        self.change_record(entry, topic, named, |present| {
             let mut record = present.ok_or_else(|| unknown_topic(topic))?;
             let answer = edit(&mut record)?;
             Ok((record, answer))
-        };
-        self.change_record(entry, topic, named, edit).await
+        })
+        .await
     }
 
     /// Changes the record of a topic: `edit` makes the next record from the present one. It runs
@@ -169,57 +179,73 @@ impl<P: Ports> TopicWriter<P> {
         edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), ApiProblem>,
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic_record_key(topic);
-        let entry = entry.of_topic(topic);
-        let trail = Mutex::new(ChangeTrail::default());
-        let edit = |found: Option<StoredObject>| async {
-            // The answer to the write was lost, and the store was asked again: it is made.
-            let written = trail.lock().written.take();
-            if let Some(answer) = written
-                && has_change(found.as_ref(), &entry)
-            {
-                return Ok(ObjectEdit::Keep(answer));
-            }
-            self.note_expired(found.as_ref()).await?;
-            let present = match self.records.stored_topic(&key, found)? {
-                StoredTopic::Leaving => {
-                    return Err(conflict_problem()
-                        .detail("the topic is being deleted")
-                        .into());
-                }
-                place => place.into_record().map(|(record, _)| record),
-            };
-            let (record, answer) = edit(present.clone())?;
-            let now = self.clock.now();
-            let record = record.with_identities(present.as_ref(), now, || self.creation_id());
-            let record = TopicRecord {
-                updated_at: now,
-                ..record
-            };
-            self.uses
-                .note_temporary(present.as_ref(), &record, named)
-                .await?;
-            let begun = entry_of(&entry, present.as_ref(), &record, now);
-            let record = match &begun {
-                Some(begun) => {
-                    begin_change(&*self.state, begun).await?;
-                    record.changed_by(&begun.id)
-                }
-                None => record,
-            };
-            let bytes = record.render();
-            let answer = (record, answer);
-            trail.lock().note_try(begun, &answer);
-            self.begun.note_begun(present.as_ref(), &answer.0).await?;
-            Ok::<_, ApiError>(ObjectEdit::Write(bytes, answer))
+        let change = TopicChange {
+            key: &key,
+            entry: entry.of_topic(topic),
+            named,
+            trail: Mutex::new(ChangeTrail::default()),
         };
-        let changed = match update_object_with(&*self.state, &key, edit).await {
+        let updated = update_object_with(&*self.state, &key, |found| {
+            self.try_change(&change, found, &edit)
+        })
+        .await;
+        let changed = match updated {
             Ok(updated) => Ok(updated.answer),
             Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
             Err(error) => Err(error.into()),
         };
-        self.end_trail(trail.into_inner(), changed.as_ref().map(drop))
+        self.end_trail(change.trail.into_inner(), changed.as_ref().map(drop))
             .await;
         changed
+    }
+
+    /// Makes the next record of a change from the object that was found, and writes down what
+    /// stands beside the record.
+    async fn try_change<T: Clone>(
+        &self,
+        change: &TopicChange<'_, T>,
+        found: Option<StoredObject>,
+        edit: &impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), ApiProblem>,
+    ) -> Result<ObjectEdit<(TopicRecord, T)>, ApiError> {
+        // The answer to the write was lost, and the store was asked again: it is made.
+        let written = change.trail.lock().written.take();
+        if let Some(answer) = written
+            && has_change(found.as_ref(), &change.entry)
+        {
+            return Ok(ObjectEdit::Keep(answer));
+        }
+        self.note_expired(found.as_ref()).await?;
+        let present = match self.records.stored_topic(change.key, found)? {
+            StoredTopic::Leaving => {
+                return Err(conflict_problem()
+                    .detail("the topic is being deleted")
+                    .into());
+            }
+            place => place.into_record().map(|(record, _)| record),
+        };
+        let (record, answer) = edit(present.clone())?;
+        let now = self.clock.now();
+        let record = record.with_identities(present.as_ref(), now, || self.creation_id());
+        let record = TopicRecord {
+            updated_at: now,
+            ..record
+        };
+        self.uses
+            .note_temporary(present.as_ref(), &record, change.named)
+            .await?;
+        let begun = entry_of(&change.entry, present.as_ref(), &record, now);
+        let record = match &begun {
+            Some(begun) => {
+                begin_change(&*self.state, begun).await?;
+                record.changed_by(&begun.id)
+            }
+            None => record,
+        };
+        let bytes = record.render();
+        let answer = (record, answer);
+        change.trail.lock().note_try(begun, &answer);
+        self.begun.note_begun(present.as_ref(), &answer.0).await?;
+        Ok(ObjectEdit::Write(bytes, answer))
     }
 
     /// Writes down how a change of a record ended, if it was begun.

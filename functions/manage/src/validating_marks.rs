@@ -6,7 +6,7 @@ use axum::extract::FromRef;
 use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::PendingHandshake;
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, Ports, PutCondition};
 
@@ -78,19 +78,25 @@ impl<P: Ports> ValidatingMarks<P> {
     /// The handshakes of a record that are still to be run.
     pub(crate) fn unasked_handshakes(&self, record: &TopicRecord) -> Vec<PendingHandshake> {
         let now = self.clock.now();
-        let of = |(name, settings): (&SubscriptionName, &SubscriptionSettings)| {
-            let handshake = settings.status.as_ref()?.handshake.as_ref()?;
-            let code = handshake.code_to_ask_with()?;
-            (handshake.expires_at.0 > now).then(|| PendingHandshake {
-                subscription: name.clone(),
-                code: code.clone(),
-            })
-        };
         record
             .settings
             .subscriptions
             .iter()
-            .filter_map(of)
+            .filter_map(|(name, settings)| pending_handshake(name, settings, now))
             .collect()
     }
+}
+
+/// The handshake of a subscription that is still to be run.
+fn pending_handshake(
+    name: &SubscriptionName,
+    settings: &SubscriptionSettings,
+    now: Timestamp,
+) -> Option<PendingHandshake> {
+    let handshake = settings.status.as_ref()?.handshake.as_ref()?;
+    let code = handshake.code_to_ask_with()?;
+    (handshake.expires_at.0 > now).then(|| PendingHandshake {
+        subscription: name.clone(),
+        code: code.clone(),
+    })
 }

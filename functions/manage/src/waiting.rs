@@ -92,7 +92,8 @@ impl<P: Ports> SubscriptionOutlook<P> {
                     if is_unrecorded {
                         count.forget_recorded();
                     }
-                    let next = next_attempt((topic, name), it, &shards, now);
+                    let target = subscription_target(topic, name, it);
+                    let next = next_attempt(target.as_ref(), it, &shards, now);
                     let next = next.for_waiting(&count);
                     it.waiting = Some(Box::new(count.waiting_view(next)));
                 }
@@ -154,9 +155,8 @@ impl<P: Ports> SubscriptionOutlook<P> {
         record: Option<&TopicRecord>,
         shown: &mut [DeliveryView],
     ) {
-        let is_open =
-            |it: &DeliveryView| matches!(it.state, DeliveryState::Waiting | DeliveryState::Held);
-        let Some(record) = record.filter(|_| shown.iter().any(is_open)) else {
+        let mut open: Vec<_> = shown.iter_mut().filter(|it| is_open(it.state)).collect();
+        let Some(record) = record.filter(|_| !open.is_empty()) else {
             return;
         };
         let shards = match in_time(&self.clock, self.links.read_all()).await {
@@ -164,14 +164,15 @@ impl<P: Ports> SubscriptionOutlook<P> {
             Err(error) => return log_left_out(&record.name, &*error, "nextAttemptAt"),
         };
         let now = self.clock.now();
-        for it in shown.iter_mut().filter(|it| is_open(it)) {
+        for it in &mut open {
             let Ok(name) = SubscriptionName::parse(&it.subscription) else {
                 continue;
             };
             let settings = record.settings.find_subscription(&name);
             // Those of a deleted subscription become dead letters.
             it.next_attempt_at = settings.and_then(|(name, settings)| {
-                let next = next_attempt((&record.name, name), settings, &shards, now);
+                let target = subscription_target(&record.name, name, settings);
+                let next = next_attempt(target.as_ref(), settings, &shards, now);
                 let due = it.next_attempt_at.map(|due| due.0);
                 next.for_event(due).map(IsoTimestamp)
             });
@@ -184,44 +185,54 @@ fn targets_of_subscription(
     topic: &TopicName,
     shown: &SubscriptionSettings,
 ) -> Option<[DeliveryTarget; 2]> {
-    let link = EndpointUrl::parse(&shown.endpoint.url).ok()?.link();
-    let of_itself = DeliveryTarget::Subscription {
-        link: link.clone(),
+    let of_itself = subscription_target(topic, shown.name.as_ref()?, shown)?;
+    let link = DeliveryTarget::Link(of_itself.link().clone());
+    Some([of_itself, link])
+}
+
+/// A subscription at its endpoint; `None` if the endpoint cannot be read.
+fn subscription_target(
+    topic: &TopicName,
+    name: &SubscriptionName,
+    settings: &SubscriptionSettings,
+) -> Option<DeliveryTarget> {
+    Some(DeliveryTarget::Subscription {
+        link: EndpointUrl::parse(&settings.endpoint.url).ok()?.link(),
         topic: topic.clone(),
-        name: shown.name.clone()?,
-    };
-    Some([of_itself, DeliveryTarget::Link(link)])
+        name: name.clone(),
+    })
 }
 
 fn find_condition<'a>(
     shards: &'a LinkShards,
     target: &DeliveryTarget,
 ) -> Option<&'a TargetCondition> {
-    let known = |(_, shard): &'a (usize, Arc<LinkShard>)| shard.condition(target);
-    shards.iter().find_map(known)
+    shards.iter().find_map(|(_, shard)| shard.condition(target))
 }
 
-/// What decides about the next attempt for a subscription. One whose endpoint cannot be read has no
-/// link that could keep its events.
+/// Whether a delivery in this state is still to be attempted.
+fn is_open(state: DeliveryState) -> bool {
+    matches!(state, DeliveryState::Waiting | DeliveryState::Held)
+}
+
+/// The conditions of the next attempt for a subscription. One without a target, because its endpoint
+/// cannot be read, has no link that could keep its events.
 fn next_attempt(
-    (topic, name): (&TopicName, &SubscriptionName),
+    target: Option<&DeliveryTarget>,
     settings: &SubscriptionSettings,
     shards: &LinkShards,
     now: Timestamp,
 ) -> NextAttempt {
     let status = settings.status.as_ref();
     let state = status.map_or(StatusState::Active, |status| status.effective_at(now).state);
-    let of_link = || {
-        let link = EndpointUrl::parse(&settings.endpoint.url).ok()?.link();
-        let index = shard_index(&link);
-        let (_, shard) = shards.iter().find(|(of, _)| *of == index)?;
-        Some(NextAttempt::for_subscription(
-            state,
-            (&link, topic, name),
-            shard,
-        ))
+    let Some(target) = target else {
+        return NextAttempt::new(state, None, None);
     };
-    of_link().unwrap_or_else(|| NextAttempt::new(state, None, None))
+    let index = shard_index(target.link());
+    match shards.iter().find(|(of, _)| *of == index) {
+        Some((_, shard)) => NextAttempt::for_subscription(state, target, shard),
+        None => NextAttempt::new(state, None, None),
+    }
 }
 
 /// The output of a part, or an error once it takes too long.
@@ -229,10 +240,10 @@ async fn in_time<T, E: Error + Send + Sync + 'static>(
     clock: &impl Clock,
     part: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Box<dyn Error + Send + Sync>> {
-    let late = || Err(PortError::new("get an answer in time", ErrorKind::TimedOut).into());
-    timeout(clock, HANGING_TIME_MAX, part)
-        .await
-        .map_or_else(late, |output| output.map_err(Into::into))
+    match timeout(clock, HANGING_TIME_MAX, part).await {
+        Some(output) => Ok(output?),
+        None => Err(PortError::new("get an answer in time", ErrorKind::TimedOut).into()),
+    }
 }
 
 fn log_left_out(topic: &TopicName, error: &(dyn Error + 'static), member: &str) {

@@ -111,26 +111,22 @@ mod tests {
     fn an_error_names_the_file_the_line_and_the_key() {
         refused(
             "ResourceMonitoringInterval: 00:00:02\nSubmissionQueueHigh: 1\n",
-            "a.yaml:2:22: unknown key SubmissionQueueHigh",
+            "a.yaml:2:1: SubmissionQueueHigh: unknown member `SubmissionQueueHigh`, did you mean `SubmissionQueueHighThreshold`?",
         );
         refused(
             "SubmissionQueueHighThreshold: many\n",
-            "a.yaml:1:31: SubmissionQueueHighThreshold is \"many\"; expected a whole number",
+            "a.yaml:1:31: SubmissionQueueHighThreshold: expected a whole number, found a text",
         );
         refused(
             "# ours\nBatchPointItemExpiryInterval: 00:06:00\n",
-            "a.yaml:2:31: BatchPointItemExpiryInterval is \"00:06:00\"; expected 00:05:00, as the documents \
-                have it, ",
+            "a.yaml:2:31: BatchPointItemExpiryInterval: expected 00:05:00, as the documents have it, ",
         );
         refused(
             "BatchPointBatchSize: 40\nSubmissionQueueMediumThreshold: 1000\n",
             "a.yaml:2:33: SubmissionQueueMediumThreshold is 1000; \
              expected at least SubmissionQueueNormalThreshold, 2000",
         );
-        refused(
-            "[1, 2]",
-            "a.yaml:1:1: expected keys of back pressure and their values, found a list",
-        );
+        refused("[1, 2]", "a.yaml:1:1: expected an object, found a list");
         refused("a: [", "a.yaml:1:");
     }
 }

@@ -37,7 +37,7 @@ pub use drain::{
     SubscriptionDrain,
 };
 pub use evaluate::{evaluate_pressure, evaluate_topics, next_level};
-pub use exchange::{ExchangeError, ExchangeKeyError, ExchangeSettings};
+pub use exchange::{ExchangeError, ExchangeSettings};
 pub use explain::explain_cause;
 pub use readings::{ByteUsage, DatabaseSpace, DrainRate, ResourceReadings};
 pub use relief::{DueRelief, RELIEF_EVERY, ReliefTimes};

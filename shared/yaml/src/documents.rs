@@ -121,9 +121,52 @@ fn key_of_back_pressure_is_there_once_and_may_be_null() {
     )];
     assert_eq!(of_json::<ExchangeSettings>(twice), expected);
     assert_eq!(of_yaml::<ExchangeSettings>(twice), expected);
-    let of_list = "expected keys of back pressure and their values, found a list".to_owned();
+    let of_list = "expected an object, found a list".to_owned();
     assert_eq!(
         of_json::<ExchangeSettings>("[]"),
         [(String::new(), of_list)]
+    );
+}
+
+#[test]
+fn mistakes_in_keys_of_back_pressure_are_named_at_once() {
+    let check = |key: &str, value: &str, expected: &str| {
+        let text = format!("{{\"BatchPointBatchSize\": -1, \"{key}\": {value}}}");
+        let found = [
+            (
+                "BatchPointBatchSize",
+                "expected a whole number from 0 to 4294967295",
+            ),
+            (key, expected),
+        ];
+        let found = found.map(|(key, text)| (key.to_owned(), text.to_owned()));
+        assert_eq!(of_json::<ExchangeSettings>(&text), found);
+        assert_eq!(of_yaml::<ExchangeSettings>(&text), found);
+    };
+    for (key, likely) in [
+        ("enableResourceMonitoring", "EnableResourceMonitoring"),
+        ("SubmissionQueueHigh", "SubmissionQueueHighThreshold"),
+    ] {
+        let expected = format!("unknown member `{key}`, did you mean `{likely}`?");
+        check(key, "true", &expected);
+    }
+    let high = "SubmissionQueueHighThreshold";
+    check(high, "\"many\"", "expected a whole number, found a text");
+    check(high, "-1", "expected a whole number that is not negative");
+    check(high, "1.5", "expected a whole number, found a number");
+    check(
+        "EnableResourceMonitoring",
+        "1",
+        "expected a boolean, found a number",
+    );
+    check(
+        "ResourceMonitoringInterval",
+        "[]",
+        "expected a text, found a list",
+    );
+    check(
+        "PercentagePhysicalMemoryUsedLimit",
+        "4",
+        "expected a whole number from 5 to 100",
     );
 }

@@ -10,7 +10,7 @@ use crate::table;
 use crate::traffic::Traffic;
 use crate::trial::{self, Measured};
 
-/// What is traced: its name, and the ratio of the events. None without a collector.
+/// The traced parts of the events: a name, and the ratio. None without a collector.
 const WAYS: [(&str, Option<&str>); 3] = [
     ("nothing", None),
     ("one in ten", Some("0.1")),

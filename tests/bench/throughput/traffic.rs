@@ -15,7 +15,7 @@ const SUBSCRIPTIONS_MAX: usize = 500;
 /// ones close together would share a payload in the delivery log.
 const DIFFERENT_BYTES: usize = 2 * 1024 * 1024;
 
-/// What is published, and for whom.
+/// The events that are published, and their subscriptions.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     /// The subscriptions of each topic.

@@ -10,7 +10,7 @@ struct Row {
     /// Per cent above what is known that are no failure: first in requests of one event, then
     /// of 100. Such a request takes longer, and what the server does by time weighs more.
     margins: [f64; 2],
-    /// What is known, by case.
+    /// The known values, by case.
     known: [f64; Case::COUNT],
 }
 
@@ -22,8 +22,8 @@ const fn row(figure: Figure, margins: [f64; 2], known: [f64; Case::COUNT]) -> Ro
     }
 }
 
-/// What is known: the least of six windows on two idle cores, debug build. The ranges above some rows are
-/// those of 25 runs, most of them beside three or four busy loops.
+/// The known values: the least of six windows on two idle cores, debug build. The ranges above some
+/// rows are those of 25 runs, most of them beside three or four busy loops.
 #[rustfmt::skip]
 const TABLE: [Row; 11] = [
     //                                       with the delivery log          without it
@@ -63,7 +63,7 @@ const DOUBTED: f64 = 0.5;
 /// The bounds of a figure in a case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
-    /// What is known.
+    /// The known value.
     pub(crate) known: f64,
     /// The most that is no failure.
     pub(crate) most: f64,

@@ -19,7 +19,7 @@ use crate::stored::{Stored, Written};
 /// One step of time.
 const STEP: Duration = Duration::from_secs(45);
 
-/// What requests read and write.
+/// An object that requests read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// The object of the name under `idempotency/`.
@@ -28,7 +28,7 @@ pub enum Key {
     Deliveries,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// 45 seconds pass.
@@ -90,21 +90,21 @@ pub enum Answer {
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// It has not come yet.
+    /// The request has not come yet.
     Absent,
-    /// It claims the name without a look.
+    /// The request claims the name without a look.
     Claims,
-    /// It reads the name.
+    /// The request reads the name.
     Looks,
-    /// It claims the name over what it read.
+    /// The request claims the name over what it read.
     ClaimsOver { before: Bytes, condition: Condition },
-    /// It publishes.
+    /// The request publishes.
     Sends(Held),
-    /// It settles the name.
+    /// The request settles the name.
     Settles { held: Held, is_published: bool },
-    /// It has an answer.
+    /// The request has an answer.
     Answered(Answer),
-    /// It died.
+    /// The request's process died.
     Dead,
 }
 
@@ -116,7 +116,7 @@ pub struct Held {
     claimed_at: u64,
 }
 
-/// What wake does with an old name.
+/// The steps of wake with an old name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sweeper {
     Rests,

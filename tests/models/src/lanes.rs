@@ -38,7 +38,7 @@ pub enum Queue {
     Slow,
 }
 
-/// What workers read and write.
+/// An object that workers read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A queue.
@@ -49,7 +49,7 @@ pub enum Key {
     Endpoint,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A tick passes.
@@ -108,7 +108,7 @@ pub struct Copied {
     holder: Option<Actor>,
 }
 
-/// What a worker does with its message.
+/// The step of a worker with its message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Doing {
     Rests,
@@ -126,7 +126,7 @@ pub enum Doing {
     Settles(Settles),
 }
 
-/// How a message is settled.
+/// The way in which a message is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Settles {
     /// A successor is sent to this queue.
@@ -153,7 +153,7 @@ pub struct State {
     pub copies: Vec<Copied>,
     lanes: Stored<Bytes>,
     workers: Vec<Worker>,
-    /// How often each message arrived.
+    /// The number of times that each message arrived.
     pub arrived: [u8; MESSAGES as usize],
     is_late: bool,
     posts: u8,
@@ -169,7 +169,8 @@ pub struct State {
 /// Most requests of a run of the model: what fails is tried again.
 const POSTS_MAX: u8 = 3;
 
-/// Who has the messages that a worker left: they come back when their visibility timeout is over.
+/// The actor that has the messages that a worker left: they come back when their visibility timeout
+/// is over.
 const LEFT: Actor = WORKERS;
 
 fn at(tick: u8) -> Timestamp {
@@ -378,7 +379,7 @@ impl Lanes {
     }
 }
 
-/// What a worker has not settled is left.
+/// Leaves the messages that a worker has not settled.
 fn leaves(state: &mut State, worker: Actor) {
     state.workers[worker] = Worker {
         doing: Doing::Rests,

@@ -16,13 +16,14 @@ use crate::stored::{Stored, Written};
 /// The invocations of deadletter.
 pub const WORKERS: usize = 2;
 
-/// Who has the messages that a worker left: they come back when their visibility timeout is over.
+/// The actor that has the messages that a worker left: they come back when their visibility timeout
+/// is over.
 const LEFT: Actor = WORKERS;
 
 /// An object of dead letters, which has one. That of the first letter is 0.
 pub type Object = u8;
 
-/// What they read and write.
+/// An object that they read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// An object of dead letters.
@@ -33,7 +34,7 @@ pub enum Key {
     DeadLetters,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A delivery that was made of the letter arrives.
@@ -60,7 +61,7 @@ pub enum Variant {
     ResolvesFirst,
     /// A letter that stands for the earlier one already stays as it is.
     NoChain,
-    /// What could not be resolved is not tried again.
+    /// A letter that could not be resolved is not tried again.
     ForgetsUnresolved,
 }
 
@@ -98,13 +99,13 @@ pub struct Queued {
     holder: Option<Actor>,
 }
 
-/// What a worker does.
+/// The step of a worker.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Doing {
     Rests,
     Receives,
     WritesLetter,
-    /// It looks whether the object is there, of which it resolves the letter.
+    /// Looks whether the object is there, of which it resolves the letter.
     Lists {
         letter: Object,
         newer: Option<Object>,
@@ -120,7 +121,7 @@ pub enum Doing {
         stood: Option<Object>,
         condition: Condition,
     },
-    /// It leaves a message that says what is still to be resolved.
+    /// Leaves a message that says what is still to be resolved.
     Leaves {
         letter: Object,
         newer: Option<Object>,
@@ -341,7 +342,7 @@ impl Letters {
     }
 }
 
-/// What a worker has not settled is left.
+/// Leaves the messages that a worker has not settled.
 fn leaves(state: &mut State, worker: Actor) {
     state.workers[worker] = Doing::Rests;
     for queued in &mut state.queue {

@@ -48,7 +48,7 @@ const POLICY: RecoveryPolicy = RecoveryPolicy {
     rate_per_second: 50,
 };
 
-/// What they read and write.
+/// An object that they read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// An object of dead letters.
@@ -63,7 +63,7 @@ pub enum Key {
     Deliveries,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// So many minutes pass.
@@ -103,7 +103,7 @@ pub enum Variant {
 pub struct Marks {
     /// The protocol.
     pub variant: Variant,
-    /// How often each of [`MINUTES`] may pass.
+    /// The number of times that each of [`MINUTES`] may pass.
     pub times: [u8; 3],
     /// The calls that may fail.
     pub faults: u8,
@@ -117,7 +117,7 @@ pub struct Marks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Letter {
     written: u32,
-    /// How often it was sent.
+    /// The number of times that it was sent.
     pub sent: u8,
 }
 
@@ -154,7 +154,7 @@ pub enum Run {
     Finishes(usize),
 }
 
-/// What follows a mark that was written.
+/// The step that follows a mark that was written.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Then {
     Rests,

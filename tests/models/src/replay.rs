@@ -24,7 +24,7 @@ pub const OPERATOR: Actor = REQUESTS + 1;
 /// The id of a replay.
 pub type Id = usize;
 
-/// What they read and write.
+/// An object that they read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// `replaying/{id}`: the marker.
@@ -39,7 +39,7 @@ pub enum Key {
     Deliveries,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A request comes.
@@ -64,7 +64,7 @@ pub enum Variant {
     ClaimWithoutMatch,
     /// The record is put without a condition, so that one that went on begins anew.
     RecordWithoutMatch,
-    /// How far a replay came is written before what was sent.
+    /// The place of a replay is written before its events are sent.
     SavesBeforeSend,
     /// The marker is written after the record.
     NoMarkerFirst,
@@ -92,7 +92,7 @@ pub struct Replay {
 /// The record of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// It is open, and has come so far.
+    /// The replay is open, and has come so far.
     Open(u8),
     /// All was sent.
     Done,
@@ -118,7 +118,7 @@ pub enum Request {
     Absent,
     Marks,
     Opens(Opening),
-    /// It deletes its own marker: another replay is open.
+    /// Deletes its own marker: another replay is open.
     Unmarks(Id),
     /// 202, with this id.
     Answered(Id),
@@ -162,7 +162,7 @@ pub struct State {
     ended_before: [[bool; REQUESTS]; REQUESTS],
     run: Run,
     operator: Cancel,
-    /// How often each letter was sent.
+    /// The number of times that each letter was sent.
     pub sent: Vec<u8>,
     faults: u8,
     deaths: u8,

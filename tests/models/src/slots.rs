@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_secs(5);
 /// The time that a request has for its answer, in ticks.
 const TIMEOUT_TICKS: u8 = 1;
 
-/// What workers read and write.
+/// An object that workers read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// The object of the subscription under `slots/`.
@@ -33,7 +33,7 @@ pub enum Key {
     Endpoint,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A tick passes.
@@ -97,7 +97,7 @@ impl<T: std::fmt::Debug> Hash for Shown<T> {
     }
 }
 
-/// What a worker does about the stored state.
+/// The step of a worker with the stored state.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum Asking {
     Rests,
@@ -271,7 +271,7 @@ impl Slots {
         set(state, actor, Asking::Rests);
     }
 
-    /// What follows a look at the stored state.
+    /// Decides the step that follows a look at the stored state.
     fn decides(
         &self,
         state: &mut State,

@@ -23,14 +23,14 @@ const LIVES: u8 = (STATE_OWNER_LIVES.as_secs() / 60) as u8;
 /// The minutes after which it is renewed.
 const RENEWED: u8 = (STATE_OWNER_RENEWED.as_secs() / 60) as u8;
 
-/// What stacks read and write.
+/// An object that stacks read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// `owner.json`.
     Owner,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A minute passes.
@@ -87,28 +87,28 @@ pub struct Owner {
 /// The life of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It was not deployed yet.
+    /// The stack was not deployed yet.
     Absent,
-    /// It reads who owns the state.
+    /// The stack reads who owns the state.
     Looks { is_new: bool },
-    /// It claims the state.
+    /// The stack claims the state.
     Claims { is_new: bool, condition: Condition },
-    /// It works on the state.
+    /// The stack works on the state.
     Lives,
-    /// Its monitor found that another stack took the state.
+    /// The stack's monitor found that another stack took the state.
     Refused,
-    /// It is being deleted: it reads whose the claim is.
+    /// The stack is being deleted: it reads whose the claim is.
     LooksBack,
-    /// It gives its claim up.
+    /// The stack gives its claim up.
     GivesUp { condition: Condition },
-    /// It is gone.
+    /// The stack is gone.
     Gone,
 }
 
 /// A stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// Its life.
+    /// The phase of its life.
     pub phase: Phase,
     /// The minute of the last claim that its monitor knows it wrote.
     claimed_at: Option<u8>,

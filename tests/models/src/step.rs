@@ -45,14 +45,14 @@ pub enum Call<K> {
     Post(K),
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It happens, and its caller gets the answer.
+    /// The call happens, and its caller gets the answer.
     Answered,
-    /// It happens, and its caller sees an error.
+    /// The call happens, and its caller sees an error.
     AnswerLost,
-    /// It does not happen, and its caller sees an error.
+    /// The call does not happen, and its caller sees an error.
     NotMade,
 }
 

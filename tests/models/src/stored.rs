@@ -11,14 +11,14 @@ pub struct Stored<T> {
     version: Version,
 }
 
-/// What a writer learns of its write.
+/// The answer to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Written {
-    /// It happened, as this version.
+    /// The write happened, as this version.
     As(Version),
-    /// Its condition did not hold.
+    /// The condition did not hold.
     Refused,
-    /// It failed, or its answer was lost.
+    /// The write failed, or its answer was lost.
     Unknown,
 }
 

@@ -19,7 +19,7 @@ use stateright::Model;
 
 use crate::step::{Actor, Call, Fate, Name, Step};
 
-/// What was called, on a key or on a queue.
+/// A call on a key or on a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Called {
     /// A call of a store.
@@ -35,22 +35,22 @@ pub enum Called {
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It happened.
+    /// The call happened.
     Done,
-    /// Its condition did not hold.
+    /// The condition did not hold.
     Refused,
-    /// It failed.
+    /// The call failed.
     Failed,
 }
 
 /// A call that was noted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
-    /// Who called.
+    /// The caller.
     pub actor: Actor,
-    /// What was called.
+    /// The call.
     pub called: Called,
-    /// How it ended.
+    /// The end of the call.
     pub ended: Ended,
 }
 
@@ -228,7 +228,7 @@ impl<P: WebhookClient> WebhookClient for Traced<P> {
 /// A step that a run made, as the model has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made<K> {
-    /// Who made it.
+    /// The actor that made it.
     pub actor: Actor,
     /// The call.
     pub call: Call<K>,
@@ -236,7 +236,7 @@ pub struct Made<K> {
     pub ended: Ended,
 }
 
-/// What a run compares with a model: the calls that belong to the protocol.
+/// The calls of a run that belong to the protocol: they are compared with a model.
 #[derive(Debug)]
 pub struct Run<K>(Vec<Made<K>>);
 

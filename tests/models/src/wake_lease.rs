@@ -19,7 +19,7 @@ pub const RUN_TICKS: u8 = 6;
 /// The runs.
 pub const RUNS: usize = 2;
 
-/// What runs read and write.
+/// An object that runs read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// `leases/wake.json`.
@@ -30,7 +30,7 @@ pub enum Key {
     Deliveries,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A tick passes.
@@ -91,23 +91,23 @@ pub struct Lease {
 /// A run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Run {
-    /// It has not begun, or has ended.
+    /// The run has not begun, or has ended.
     Ended,
-    /// It reads the lease.
+    /// The run reads the lease.
     Finds,
-    /// It has read it.
+    /// The run has read the lease.
     Found {
         condition: Condition,
         lapses_at: u8,
         is_done: bool,
     },
-    /// It works under the lease.
+    /// The run works under the lease.
     Works {
         version: Version,
         deadline: u8,
         work: Work,
     },
-    /// It gives the lease back.
+    /// The run gives the lease back.
     GivesBack { version: Version, is_done: bool },
 }
 
@@ -129,7 +129,7 @@ pub struct State {
     pub lease: Stored<Lease>,
     /// Whether the object is there.
     pub parked: bool,
-    /// How often its messages were sent.
+    /// The number of times that its messages were sent.
     pub sent: u8,
     /// The runs.
     pub runs: [Run; RUNS],

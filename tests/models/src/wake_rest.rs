@@ -22,7 +22,7 @@ pub const REST_MAX: u8 = (rest::REST_MAX.as_secs() / 60) as u8;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// What they read and write.
+/// An object that they read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// `leases/wake.json`.
@@ -33,7 +33,7 @@ pub enum Key {
     Held,
 }
 
-/// What happens beside calls.
+/// A step that is no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A minute passes.
@@ -81,11 +81,11 @@ pub struct WakeRest {
 /// A worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Maker {
-    /// It has nothing to do.
+    /// The worker has nothing to do.
     Rests,
-    /// It sends a signal.
+    /// The worker sends a signal.
     Signals,
-    /// It makes work, by this time at the latest.
+    /// The worker makes work, by this time at the latest.
     Makes { by: u8, is_announced: bool },
 }
 
@@ -94,7 +94,7 @@ pub enum Maker {
 pub enum Run {
     Ended,
     Finds,
-    /// It may rest, if the signal does not say otherwise.
+    /// The run may rest, if the signal does not say otherwise.
     MayRest,
     Takes,
     Lists,

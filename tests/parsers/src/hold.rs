@@ -1,4 +1,4 @@
-//! What holds for readers of one kind.
+//! The rules that hold for readers of one kind.
 
 use std::fmt::Debug;
 

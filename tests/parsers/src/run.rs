@@ -29,18 +29,18 @@ pub struct Failure {
     pub target: &'static str,
     /// The input, as short as it became.
     pub input: Vec<u8>,
-    /// What does not hold.
+    /// The rule that does not hold, in words.
     pub why: String,
 }
 
-/// What a target was given so far, and what came of it.
+/// The inputs of a target so far, and their results.
 #[derive(Debug)]
 pub struct Run {
     target: &'static Target,
     draw: Draw,
     /// Known inputs, and those of which something new came.
     pool: Vec<Vec<u8>>,
-    /// What came of inputs, as far as the pool goes.
+    /// The results of inputs, as far as the pool goes.
     words: BTreeSet<String>,
     /// The number of inputs.
     pub inputs: u64,
@@ -125,7 +125,7 @@ impl Failure {
     }
 }
 
-/// What came of an input; the message of a panic where something does not hold.
+/// Returns the result of an input, or the message of a panic where something does not hold.
 pub(crate) fn checked(target: &Target, input: &[u8]) -> Result<String, String> {
     catch_unwind(AssertUnwindSafe(|| (target.check)(input))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

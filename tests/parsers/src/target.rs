@@ -17,7 +17,7 @@ pub struct Target {
     /// # Panics
     /// Something does not hold that must hold for every input.
     pub check: fn(&[u8]) -> String,
-    /// How many inputs take as long as one of a plain parser.
+    /// The time of an input, as a multiple of that of a plain parser.
     pub weight: usize,
 }
 

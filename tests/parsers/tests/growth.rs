@@ -1,5 +1,5 @@
-//! What an input makes a reader allocate grows as the input does. The allocator counts for the
-//! whole process, so this is a program of its own with one test.
+//! The memory that a reader allocates grows as its input does. The allocator counts for the whole
+//! process, so this is a program of its own with one test.
 
 use std::alloc::System;
 

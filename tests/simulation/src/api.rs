@@ -22,7 +22,7 @@ impl Api {
         Self(unguarded_router(manage))
     }
 
-    /// Its routes, for the console.
+    /// Returns the routes of the API, for the console.
     pub fn routes(&self) -> Router {
         self.0.clone()
     }

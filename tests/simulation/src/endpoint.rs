@@ -214,7 +214,7 @@ impl ScriptedEndpoint {
 }
 
 impl WebhookClient for ScriptedEndpoint {
-    /// Its connections are there before they are needed.
+    /// The connections of this endpoint are there before they are needed.
     async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
         let timeout = request.timeout;
         let url = request.url.clone();

@@ -5,7 +5,7 @@ use std::path::Path;
 use posthaste_system::probe;
 use tempfile::TempDir;
 
-/// Where Linux keeps files in memory.
+/// The folder in which Linux keeps files in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// The room that it must have, in bytes: many times what the tests that run at once keep there.

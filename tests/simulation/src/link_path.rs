@@ -16,11 +16,11 @@ const SLOW: Duration = Duration::from_secs(10);
 /// A subscription at a path of its own.
 #[derive(Debug, Clone)]
 pub struct LinkPath {
-    /// Its topic and its name: `orders.billing`.
+    /// The topic and the name of the subscription: `orders.billing`.
     place: String,
     /// The answers there; `None` for those of the script.
     answer: Option<Answer>,
-    /// Its settings beside the endpoint.
+    /// The settings of the subscription beside the endpoint.
     settings: Value,
 }
 
@@ -73,7 +73,7 @@ impl LinkPath {
         Self { settings, ..self }
     }
 
-    /// Its topic and its name: `orders.billing`.
+    /// The topic and the name of the subscription: `orders.billing`.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -88,7 +88,7 @@ impl LinkPath {
         self.answer.clone()
     }
 
-    /// Its settings beside the endpoint.
+    /// The settings of the subscription beside the endpoint.
     pub(crate) fn settings(&self) -> &Value {
         &self.settings
     }

@@ -20,7 +20,7 @@ const BURIED_AFTER: Duration = Duration::from_mins(6);
 pub struct Letter {
     /// The event's id.
     pub id: String,
-    /// Why it was given up.
+    /// The reason for which it was given up.
     pub reason: String,
     /// The number of attempts that were made.
     pub attempts: u64,

@@ -30,7 +30,7 @@ use crate::{Api, Chance, ScriptedEndpoint, Worker};
 /// The chance of a world that is the first in its folder.
 const SEED: u64 = 7;
 
-/// What a process finds when it starts, and what it draws.
+/// The state that a process finds when it starts, and the seed of its chance.
 #[derive(Debug)]
 pub struct Start {
     /// The data folder, with what another process left.

@@ -34,7 +34,7 @@ fn publish_three(server: &Server, endpoint: &Endpoint) {
     }
 }
 
-/// What became of an event, once it is in this state.
+/// Returns what `events show` says of an event, once it is in this state.
 fn shown(home: &Home, server: &Server, id: &str, state: &str) -> Value {
     wait_until(&format!("event {id} to be {state}"), || {
         let mut event = home.run_json(server, &["events", "show", "orders", id, "--payload"]);

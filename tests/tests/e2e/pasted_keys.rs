@@ -17,7 +17,7 @@ use posthaste_tests::home::Home;
 use posthaste_tests::server::Server;
 use serde_json::json;
 
-/// What stands around a key that was pasted or read from a file.
+/// Texts that stand around a key that was pasted or read from a file.
 const AROUND: [(&str, &str); 7] = [
     ("", "\n"),
     ("", "\r\n"),

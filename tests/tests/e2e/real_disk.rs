@@ -251,7 +251,7 @@ fn refused_settings_file_is_named_before_anything_is_opened() {
         Server::fail_to_start(&data, &["--pressure-settings", settings.to_str().unwrap()]);
     assert_eq!(code, Some(3), "{log}");
     assert!(
-        log.contains("pressure.yaml:2:22") && log.contains("unknown key SubmissionQueueHigh"),
+        log.contains("pressure.yaml:2:1") && log.contains("unknown member `SubmissionQueueHigh`"),
         "{log}"
     );
     assert!(!data.exists());

@@ -1,5 +1,5 @@
-//! What a start says of the process before: a copy of a data folder, a log that lacks files, and
-//! requests that were under way; and what an end says of itself.
+//! A start tells of the process before: a copy of a data folder, a log that lacks files, and
+//! requests that were under way. An end tells of itself.
 
 #![allow(
     clippy::unwrap_used,

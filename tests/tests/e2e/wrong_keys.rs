@@ -119,7 +119,7 @@ fn guesses_are_counted_logged_and_slowed_at_every_door() {
     assert_eq!(functions, ["manage", "publish"]);
 }
 
-/// Whoever has no right key learns nothing of topics and subscriptions.
+/// A client without a right key learns nothing of topics and subscriptions.
 #[test]
 fn existing_names_are_answered_like_unknown_ones() {
     let home = Home::new();

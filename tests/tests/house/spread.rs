@@ -10,10 +10,6 @@ use crate::workspace::{crate_roots, root};
 /// The most files that methods of one type lie in.
 const FILES_MAX: usize = 2;
 
-/// The types that still lie in more files, each with its crate. A type that no longer does leaves
-/// the list.
-const STILL_SPREAD: &[(&str, &str)] = &[("shared/local", "CommitThread")];
-
 /// The files with methods of each type of a crate.
 type MethodFiles = BTreeMap<String, BTreeSet<PathBuf>>;
 
@@ -69,16 +65,9 @@ fn methods_of_a_type_lie_in_two_files_at_most() {
         .iter()
         .flat_map(|(folder, files)| spread_types(files).map(|name| (&**folder, &**name)))
         .collect();
-    let listed = STILL_SPREAD.iter().copied().collect();
-    let new: Vec<_> = spread.difference(&listed).collect();
-    let mended: Vec<_> = listed.difference(&spread).collect();
     assert!(
-        new.is_empty(),
-        "methods in more than {FILES_MAX} files: {new:?}"
-    );
-    assert!(
-        mended.is_empty(),
-        "mended, and still in the list: {mended:?}"
+        spread.is_empty(),
+        "methods in more than {FILES_MAX} files: {spread:?}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Why an event arrived a second time.
+//! Reasons for which an event arrived a second time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What must hold of a run, whatever happened in it.
+//! Rules that must hold of a run, whatever happened in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub(crate) fn letters(home: &Home) -> Letters {
     subscriptions().map(of).collect()
 }
 
-/// What was accepted for a subscription and has no end yet.
+/// Returns the events that were accepted for a subscription and have no end yet.
 pub(crate) fn open(known: &Known, letters: &Letters) -> Vec<(&'static str, u32)> {
     let mut open = Vec::new();
     for name in subscriptions() {

@@ -31,9 +31,9 @@ enum Kind {
     One,
     Many,
     Large,
-    /// Its client is gone when the answer comes.
+    /// The client is gone when the answer comes.
     Left,
-    /// Its client is gone in the middle of the body.
+    /// The client is gone in the middle of the body.
     Cut,
 }
 

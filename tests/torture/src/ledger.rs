@@ -1,4 +1,4 @@
-//! What is known of a run: what was published and how that was answered, what arrived, and when there
+//! The ledger of a run: what was published and how that was answered, what arrived, and when there
 //! was trouble.
 
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ const REFUSED_REST: u32 = 7;
 /// One event of so many is refused.
 const REFUSED_EACH: u32 = 50;
 
-/// What a publisher knows of an event.
+/// The fate of an event, as its publisher knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fate {
-    /// Its request is under way.
+    /// The request is under way.
     UnderWay,
-    /// It was answered with 200.
+    /// The request was answered with 200.
     Acknowledged,
-    /// It was answered with a 4xx: it is not accepted, nor was any part of its request.
+    /// The request was answered with a 4xx: no part of it is accepted.
     Refused,
     /// There was no answer, or one of 5xx: it may have been accepted.
     Unknown,
@@ -35,7 +35,7 @@ pub(crate) struct Arrival {
     pub(crate) event: u32,
     /// Since the epoch.
     pub(crate) at: Duration,
-    /// What it was answered with; 0 where that was no answer.
+    /// The status of its answer; 0 where there was none.
     pub(crate) status: u16,
     /// Which attempt it was, as its request says.
     pub(crate) attempt: u16,
@@ -68,7 +68,7 @@ pub(crate) struct Known {
     /// By subscription.
     pub(crate) arrivals: BTreeMap<&'static str, Vec<Arrival>>,
     pub(crate) times: Vec<Time>,
-    /// What is wrong whatever else is known.
+    /// The faults that are faults whatever else is known.
     pub(crate) faults: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ impl Ledger {
     }
 }
 
-/// What two of the same `webhook-id` have in common.
+/// Returns a digest that two of the same `webhook-id` have in common.
 pub(crate) fn hash(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);

@@ -37,14 +37,14 @@ const LITTLE_MEMORY: u64 = 8 * 1024 * 1024;
 /// The file of the clock's offset is read again so often.
 const CLOCK_CACHED_SECS: &str = "1";
 
-/// What lets a server use a small disk up to its end.
+/// The settings that let a server use a small disk up to its end.
 const PRESSURE: &str = "\
 PercentageDatabaseDiskSpaceUsedHighThreshold: 95
 DatabaseCheckPointDepthMax: 1 MB
 ";
 const PRESSURE_FILE: &str = "pressure.yaml";
 
-/// Where the program that is tortured comes from, and what it needs.
+/// The program that is tortured, and the parts that it needs.
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// The library that moves the clock (libfaketime).

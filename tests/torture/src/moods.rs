@@ -39,7 +39,7 @@ const SUBSCRIPTIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What a receiver does with requests.
+/// The behaviour of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Well,

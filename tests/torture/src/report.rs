@@ -1,4 +1,4 @@
-//! What a run says of itself.
+//! The report of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::trouble::Trouble;
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) published: usize,
@@ -41,7 +41,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What is wrong; nothing if all holds.
+    /// The faults; none if all holds.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }

@@ -38,13 +38,13 @@ const STILL_MAX: Duration = Duration::from_mins(6);
 /// cannot read.
 const STILL_AFTER_FORMER_MAX: Duration = Duration::from_mins(16);
 
-/// How often the program is asked whether anything waits, and the ledger what has no end yet: for the
-/// second it reads all dead letters.
+/// The time between two looks whether anything waits in the program, and what of the ledger has no
+/// end yet: for the second all dead letters are read.
 const ASKED_EACH: Duration = Duration::from_secs(1);
 const LOOKED_EACH: Duration = Duration::from_secs(15);
 
-/// What waits for its link is asked to go again so often: a name that did not exist is asked for
-/// after five minutes only.
+/// The time after which what waits for its link is asked to go again: a name that did not exist is
+/// asked for after five minutes only.
 const FORCE_EACH: Duration = Duration::from_secs(20);
 
 /// The least events that must be accepted in a minute: a run in which everything fails shows nothing.
@@ -56,7 +56,7 @@ const GIVEN_UP_ONE_OF: usize = 100;
 /// A run to make.
 #[derive(Debug)]
 pub struct Plan {
-    /// How long things happen.
+    /// The time in which things happen.
     pub length: Duration,
     /// Draws what happens, and when. A run that is repeated is not the same to the byte: the program
     /// and the machine have their own time.

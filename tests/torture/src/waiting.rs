@@ -1,4 +1,4 @@
-//! What the program says that it still has to deliver.
+//! The program's own count of what it still has to deliver.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::machine::TOPIC;
 use crate::moods::subscriptions;
 
-/// What waits, by subscription, as the program says. Without those for which nothing does.
+/// Returns what waits, by subscription, as the program says. Subscriptions for which nothing waits
+/// are left out.
 pub(crate) fn waiting(api: &Api) -> BTreeMap<&'static str, Value> {
     let of = |name| {
         let mut shown = api.show(&format!("/topics/{TOPIC}/subscriptions/{name}"));
@@ -18,7 +19,7 @@ pub(crate) fn waiting(api: &Api) -> BTreeMap<&'static str, Value> {
     all.filter(|(_, waiting)| waiting["count"] != 0).collect()
 }
 
-/// What is wrong with deliveries without an end: they wait, or they are lost.
+/// Returns the faults of deliveries without an end: they wait, or they are lost.
 pub(crate) fn without_an_end(
     open: &[(&'static str, u32)],
     waiting: &BTreeMap<&'static str, Value>,

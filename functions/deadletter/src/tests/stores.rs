@@ -27,7 +27,7 @@ pub(super) struct Seen {
 pub(super) struct Slow {
     pub(super) clock: ManualClock,
     pub(super) payload: Bytes,
-    /// How long a read takes, by key.
+    /// The time that a read takes, by key.
     pub(super) read_time: fn(&str) -> Duration,
     pub(super) write_time: Duration,
     pub(super) seen: Arc<Mutex<Seen>>,

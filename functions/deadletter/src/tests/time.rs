@@ -137,7 +137,7 @@ fn small(id: &str) -> ReceivedMessage {
     message(id, vec![EventPayload::Inline(Bytes::from_static(b"{}"))])
 }
 
-/// What a disabled subscription misses.
+/// An event that a disabled subscription misses.
 fn missed(id: &str) -> ReceivedMessage {
     let mut missed = letter(id, vec![EventPayload::Inline(Bytes::from_static(b"{}"))]);
     missed.dead.reason = DeadLetterReason::SubscriptionDisabled;

@@ -268,7 +268,7 @@ fn bodies(queue: &MemoryQueue) -> Vec<Delivery> {
         .collect()
 }
 
-/// It is written down at the second late request, while both are open.
+/// The second late request writes it down, while both are open.
 #[tokio::test]
 async fn two_late_requests_of_a_batch_make_their_target_slow() {
     let world = World::new();
@@ -334,7 +334,7 @@ async fn slow_target_is_delivered_quickly_once_its_time_is_over() {
     );
 }
 
-/// Its requests end in time.
+/// The requests of a slow target end in time.
 #[tokio::test]
 async fn answers_after_half_of_the_time_keep_their_target_slow() {
     for (millis, is_kept) in [(1000, false), (1001, true)] {
@@ -353,7 +353,7 @@ async fn answers_after_half_of_the_time_keep_their_target_slow() {
     }
 }
 
-/// What is in the slow queue then is delivered from there, and retried there.
+/// A delivery that is in the slow queue then is made, and retried, from there.
 #[tokio::test]
 async fn slow_lane_sends_nothing_back_to_the_quick_lane() {
     let world = World::new();

@@ -545,7 +545,7 @@ async fn changed_subscription_sends_connecting_requests_back() {
     assert_eq!(world.endpoint.bodies().len(), 0);
 }
 
-/// Their keys tell them apart.
+/// The keys of the events tell them apart.
 #[tokio::test]
 async fn refusals_of_ten_events_hold_their_subscription() {
     for (is_one_event, is_held) in [(false, true), (true, false)] {
@@ -681,7 +681,7 @@ async fn request_to_a_gone_endpoint_waits_for_nothing_of_its_own() {
     assert_eq!(own_waits(&world, jobs).await, []);
 }
 
-/// Where 410 does not disable the subscription, it speaks of its event alone.
+/// A 410 that does not disable the subscription speaks of its event alone.
 #[tokio::test]
 async fn gone_event_of_a_subscription_that_stays_stops_no_other() {
     let world = World::new();

@@ -198,7 +198,7 @@ async fn failed_attempt_is_noted_as_a_try() {
     assert!(book.subscription(&key).is_some());
 }
 
-/// What drains is measured by the messages that were tried, in the quick lane alone.
+/// The drain is measured by the messages that were tried, in the quick lane alone.
 #[tokio::test]
 async fn tried_message_of_the_quick_lane_counts_as_drained() {
     let check = async |lane: DeliveryLane, verdict: EntryVerdict, expected: usize| {

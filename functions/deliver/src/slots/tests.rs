@@ -148,7 +148,7 @@ async fn request_that_waited_long_comes_back_behind_those_before_it() {
     drop(first);
 }
 
-/// What holds the slots may be a worker that is dead, and the guess of the pace wrong.
+/// A worker that is dead may hold the slots, and the guess of the pace may be wrong.
 #[tokio::test]
 async fn request_without_a_slot_returns_within_about_two_minutes() {
     /// Of more than one line, at one request a second.
@@ -437,7 +437,7 @@ async fn store_that_hangs_ends_giving_back_after_two_seconds() {
     assert_eq!((held(&world).await, warnings.load(Relaxed)), (1, 1));
 }
 
-/// What must be durable comes after it.
+/// The writes that must be durable come after it.
 #[tokio::test]
 async fn after_the_last_attempt_slots_are_given_back_without_a_wait() {
     let world = World::new();

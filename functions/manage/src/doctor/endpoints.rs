@@ -127,12 +127,11 @@ impl<P: Ports> EndpointChecks<P> {
     /// The record of a topic, or the check that says why it cannot be read. `None` where the topic
     /// is gone.
     async fn record_or_check(&self, key: &str) -> Result<Option<TopicRecord>, CheckView> {
-        let topic = || format!("topic {}", layout::topic_name(key));
         let object = self.state.get(key).await;
-        let object = object.map_err(|error| unread_check(&topic(), with_causes(&error)))?;
+        let object = object.map_err(|error| unread_topic_check(key, with_causes(&error)))?;
         match self.records.stored_topic(key, object) {
             Ok(place) => Ok(place.into_record().map(|(record, _)| record)),
-            Err(problem) => Err(unread_check(&topic(), problem.detail.unwrap_or_default())),
+            Err(problem) => Err(unread_topic_check(key, problem.detail.unwrap_or_default())),
         }
     }
 
@@ -167,6 +166,10 @@ impl EndpointHosts {
             }
         }
     }
+}
+
+fn unread_topic_check(key: &str, found: String) -> CheckView {
+    unread_check(&format!("topic {}", layout::topic_name(key)), found)
 }
 
 fn unread_check(of: &str, found: String) -> CheckView {

@@ -20,12 +20,28 @@ use crate::shared_port::SharedPort;
 
 /// Keys at which nothing ever is, below prefixes where this function may read and write: the names
 /// of their objects have another form.
-const STATE_KEY: &str = "validating/doctor";
-const DEAD_LETTERS_KEY: &str = "resolved/doctor";
-const LOG_KEY: &str = "doctor";
+const STATE_TRIAL: StoreTrial = StoreTrial {
+    key: "validating/doctor",
+    uses: StoreUse::ReadsAndWrites,
+};
+const DEAD_LETTERS_TRIAL: StoreTrial = StoreTrial {
+    key: "resolved/doctor",
+    uses: StoreUse::ReadsAndWrites,
+};
+const LOG_TRIAL: StoreTrial = StoreTrial {
+    key: "doctor",
+    uses: StoreUse::Reads,
+};
 
 /// A version that no object has.
 const NO_VERSION: &str = "\"doctor\"";
+
+/// A key of a store, and the use that this function makes of the store.
+#[derive(Debug, Clone, Copy)]
+struct StoreTrial {
+    key: &'static str,
+    uses: StoreUse,
+}
 
 /// The use that this function makes of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,20 +70,14 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for StoreChecks<P> {
 impl<P: Ports> StoreChecks<P> {
     /// A check of each store.
     pub(super) async fn check_stores(&self, clock: &P::Clock) -> Vec<CheckView> {
-        let both = StoreUse::ReadsAndWrites;
-        let state = check_store(clock, &*self.state, "the state", (STATE_KEY, both));
+        let state = check_store(clock, &*self.state, "the state", STATE_TRIAL);
         let dead_letters = check_store(
             clock,
             &*self.dead_letters,
             "dead letters",
-            (DEAD_LETTERS_KEY, both),
+            DEAD_LETTERS_TRIAL,
         );
-        let log = check_store(
-            clock,
-            self.log.store(),
-            "the delivery log",
-            (LOG_KEY, StoreUse::Reads),
-        );
+        let log = check_store(clock, self.log.store(), "the delivery log", LOG_TRIAL);
         let (state, dead_letters, log) = join3(state, dead_letters, log).await;
         vec![state, dead_letters, log]
     }
@@ -77,12 +87,12 @@ async fn check_store<S: ObjectStore>(
     clock: &impl Clock,
     store: &S,
     of: &str,
-    (key, uses): (&str, StoreUse),
+    trial: StoreTrial,
 ) -> CheckView {
     let look = async {
-        match try_store(store, (key, uses)).await {
+        match try_store(store, trial).await {
             Ok(()) => {
-                let done = match uses {
+                let done = match trial.uses {
                     StoreUse::Reads => "listed and read",
                     StoreUse::ReadsAndWrites => "listed and read, and may be written to",
                 };
@@ -96,10 +106,8 @@ async fn check_store<S: ObjectStore>(
 }
 
 /// Lists, reads and writes at a key where there is nothing.
-async fn try_store<S: ObjectStore>(
-    store: &S,
-    (key, uses): (&str, StoreUse),
-) -> Result<(), PortError> {
+async fn try_store<S: ObjectStore>(store: &S, trial: StoreTrial) -> Result<(), PortError> {
+    let StoreTrial { key, uses } = trial;
     store.list(key, None, 1).await?;
     store.get(key).await?;
     if uses == StoreUse::Reads {

@@ -18,14 +18,17 @@ const PRESSURE: (&str, &str) = (
 const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth another try");
 
 fn problem_responses(all: &[(u16, &str)]) -> ResponsesByStatus {
-    let one = |(status, description): &(u16, &str)| {
-        let content = Content::new(Some(Ref::from_schema_name("Problem")));
-        let response = Response::builder()
-            .description(*description)
-            .content(PROBLEM_CONTENT_TYPE, content);
-        (status.to_string(), RefOr::T(response.build()))
-    };
-    all.iter().map(one).collect()
+    all.iter()
+        .map(|(status, description)| (status.to_string(), problem_response(description)))
+        .collect()
+}
+
+fn problem_response(description: &str) -> RefOr<Response> {
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    let response = Response::builder()
+        .description(description)
+        .content(PROBLEM_CONTENT_TYPE, content);
+    RefOr::T(response.build())
 }
 
 macro_rules! problems {

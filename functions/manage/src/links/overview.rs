@@ -141,12 +141,11 @@ impl<P: Ports> LinkOverview<P> {
                 .objects
                 .last()
                 .and_then(|object| layout::held_folder(&object.key));
-            let is_full = |folder: &&str| {
-                counts
-                    .get(*folder)
-                    .is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX)
-            };
-            after = Some(last.filter(is_full).map_or(next, layout::held_past));
+            let full = last.filter(|folder| {
+                let count = counts.get(*folder).copied().unwrap_or_default();
+                count >= HELD_OBJECTS_SHOWN_MAX
+            });
+            after = Some(full.map_or(next, layout::held_past));
         }
         Ok((counts, false))
     }
@@ -189,14 +188,21 @@ impl<P: Ports> LinkOverview<P> {
         };
         let now = self.clock.now();
         let is_unrecorded = self.coverage.is_off(record.as_ref());
-        let owner = |(name, objects): (SubscriptionName, u32)| {
+        let mut owners = BTreeMap::new();
+        for (name, objects) in names {
             let prefix = layout::held_of(&topic, &name);
-            let names = (topic.clone(), name);
-            let owner =
-                HeldSubscription::from_record(record.as_ref(), otherwise, names, objects, now);
-            (prefix, owner.unrecorded_if(is_unrecorded))
-        };
-        Ok(names.into_iter().map(owner).collect())
+            let found = record
+                .as_ref()
+                .and_then(|record| HeldSubscription::from_record(record, &name, now));
+            let owner = found.unwrap_or_else(|| {
+                HeldSubscription::without_record(topic.clone(), name, otherwise)
+            });
+            owners.insert(
+                prefix,
+                owner.with_objects(objects).unrecorded_if(is_unrecorded),
+            );
+        }
+        Ok(owners)
     }
 }
 

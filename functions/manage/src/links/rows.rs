@@ -27,29 +27,14 @@ pub(super) struct HeldSubscription {
 }
 
 impl HeldSubscription {
-    /// The owner of some held objects according to its topic's record, or in the state `otherwise`
-    /// if the record does not have it.
+    /// The owner of held objects according to its topic's record; `None` if the record does not
+    /// have it.
     pub(super) fn from_record(
-        record: Option<&TopicRecord>,
-        otherwise: LinkState,
-        (topic, name): (TopicName, SubscriptionName),
-        objects: u32,
+        record: &TopicRecord,
+        name: &SubscriptionName,
         now: Timestamp,
-    ) -> Self {
-        let found =
-            record.and_then(|record| Some((record, record.settings.find_subscription(&name)?)));
-        let Some((record, (name, settings))) = found else {
-            return Self {
-                topic,
-                name,
-                link: None,
-                state: otherwise,
-                since: None,
-                objects,
-                is_gone: otherwise != LinkState::Unknown,
-                is_unrecorded: false,
-            };
-        };
+    ) -> Option<Self> {
+        let (name, settings) = record.settings.find_subscription(name)?;
         let status = settings
             .status
             .as_ref()
@@ -57,7 +42,7 @@ impl HeldSubscription {
         let state = status
             .as_ref()
             .map_or(StatusState::Active, |status| status.state);
-        Self {
+        Some(Self {
             topic: record.name.clone(),
             name: name.clone(),
             link: EndpointUrl::parse(&settings.endpoint.url)
@@ -65,10 +50,33 @@ impl HeldSubscription {
                 .map(|url| url.link()),
             state: state.into(),
             since: status.map(|status| status.since),
-            objects,
+            objects: 0,
             is_gone: false,
             is_unrecorded: false,
+        })
+    }
+
+    /// The owner of held objects that no record has. In the state `Unknown` its topic's record
+    /// could not be read.
+    pub(super) fn without_record(
+        topic: TopicName,
+        name: SubscriptionName,
+        state: LinkState,
+    ) -> Self {
+        Self {
+            topic,
+            name,
+            link: None,
+            state,
+            since: None,
+            objects: 0,
+            is_gone: state != LinkState::Unknown,
+            is_unrecorded: false,
         }
+    }
+
+    pub(super) fn with_objects(self, objects: u32) -> Self {
+        Self { objects, ..self }
     }
 
     /// The same owner, of whose deliveries the log has no records if `is_unrecorded`.
@@ -145,7 +153,7 @@ impl HeldSubscription {
     }
 }
 
-/// All rows, in their order. The key of an owner is the prefix of the objects that are held for it.
+/// Makes all rows, in their order. The key of an owner is the prefix of the objects that are held for it.
 pub(super) fn link_rows(
     failing: &[(DeliveryTarget, &TargetCondition)],
     owners: &BTreeMap<String, HeldSubscription>,
@@ -153,32 +161,33 @@ pub(super) fn link_rows(
 ) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
     let events = events_on_links(owners, waiting);
-    let row = |(target, condition): &(DeliveryTarget, &TargetCondition)| {
+
+    let known: BTreeSet<_> = failing
+        .iter()
+        .map(|(target, _)| target.to_string())
+        .collect();
+    let mut rows = Vec::new();
+    for (target, condition) in failing {
         let row = LinkView::for_target(target, condition);
         match target {
             DeliveryTarget::Link(link) => {
                 let events = events.get(link).copied().unwrap_or_default();
                 let row = row.with_held_objects(on_links.get(link).copied().unwrap_or_default());
-                Some(LinkView {
+                rows.push(LinkView {
                     waiting: Some(Box::new(events.waiting_view(None))),
                     ..row
-                })
+                });
             }
             DeliveryTarget::Subscription { link, topic, name } => {
                 match owners.get(&layout::held_of(topic, name)) {
                     // What was seen of it since it was deleted is forgotten within a minute.
-                    Some(owner) if owner.is_gone => None,
-                    Some(owner) => Some(owner.merge_into_row(row, link, waiting)),
-                    None => Some(row.with_held_objects(0)),
+                    Some(owner) if owner.is_gone => {}
+                    Some(owner) => rows.push(owner.merge_into_row(row, link, waiting)),
+                    None => rows.push(row.with_held_objects(0)),
                 }
             }
         }
-    };
-    let known: BTreeSet<_> = failing
-        .iter()
-        .map(|(target, _)| target.to_string())
-        .collect();
-    let mut rows: Vec<_> = failing.iter().filter_map(row).collect();
+    }
     rows.extend(
         owners
             .values()

@@ -1,5 +1,5 @@
-//! What an event is meant for is known from the 200 on: its messages name the subscriptions that it
-//! matches, or a record of its acceptance does.
+//! The subscriptions that an event is meant for are known from the 200 on: its messages name those
+//! that it matches, or a record of its acceptance does.
 
 use std::time::Duration;
 

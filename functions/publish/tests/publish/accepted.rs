@@ -234,7 +234,7 @@ async fn response_counts_each_subscription_once_and_unmatched_events() {
     check(&["v", "v"], 0, 2).await;
 }
 
-/// It has an end like any other: its subscription gets a dead letter.
+/// An expired event has an end like any other: its subscription gets a dead letter.
 #[tokio::test]
 async fn an_event_that_has_expired_counts_as_matched() {
     let world = World::new(one()).await;

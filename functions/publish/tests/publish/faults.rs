@@ -61,7 +61,7 @@ fn assert_no_dangling_reference(world: &World) {
     }
 }
 
-/// Whatever call fails, a 200 means that every delivery is there.
+/// A 200 means that every delivery is there, whichever call fails.
 #[tokio::test]
 async fn status_200_means_all_deliveries_exist_under_any_fault() {
     for bytes in [100, 900_000] {

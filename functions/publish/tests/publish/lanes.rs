@@ -80,7 +80,7 @@ async fn deliveries_to_slow_targets_go_to_their_queue() {
     assert_eq!((status, sent), (200, [2, 0]));
 }
 
-/// It costs no request to ask.
+/// The look costs no request.
 #[tokio::test]
 async fn slow_targets_are_not_read_unless_the_pressure_says_so() {
     let world = world().await;

@@ -40,7 +40,7 @@ fn assert_problem(answer: &Answer, status: u16, kind: &str) {
     assert_eq!(problem["member"], "idempotency-key");
 }
 
-/// How many events were published.
+/// The number of events that were published.
 fn published(world: &World) -> usize {
     world
         .deliveries()
@@ -342,7 +342,7 @@ async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
     assert_eq!(published(&world), 2);
 }
 
-/// Whatever call fails, the name is free again or lapses, and nothing is lost.
+/// The name is free again or lapses, and nothing is lost, whichever call fails.
 #[tokio::test]
 async fn name_is_freed_or_lapses_under_any_fault_without_loss() {
     at_every_effect(async |plan, place| {

@@ -1,5 +1,5 @@
-//! What is true after a wait decides: the topic and its keys are looked at again after a slow body,
-//! after the tarpit, and after a slow claim of the request's name.
+//! After a wait the present state decides: the topic and its keys are looked at again after a slow
+//! body, after the tarpit, and after a slow claim of the request's name.
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -187,7 +187,7 @@ async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
     assert_eq!(kit.log.keys(""), [damaged]);
 }
 
-/// What was set aside in a place of its own ends like the log's files.
+/// A file that was set aside in a place of its own ends like the log's files.
 #[tokio::test]
 async fn files_set_aside_elsewhere_end_with_their_hour() {
     let store = MemoryStore::like_s3(7);

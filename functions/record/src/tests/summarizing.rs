@@ -214,8 +214,8 @@ async fn summaries_that_fail_stop_no_look_at_all_hours() {
     assert!(kit.checkpoint().all_merged_at.is_some());
 }
 
-/// Whatever fails, and wherever a run is cut short: an event is found, and a later run has all
-/// filters.
+/// An event is found, and a later run has all filters, whatever fails and wherever a run is cut
+/// short.
 #[tokio::test]
 async fn faults_never_hide_an_event() {
     at_every_effect(async |plan, place| {

@@ -86,7 +86,7 @@ async fn message_counts_when_all_its_records_are_written() {
     assert_eq!(waiting(&kit).await, Some(3));
 }
 
-/// Its number would be ahead of the log.
+/// The number of such a message would be ahead of the log.
 #[tokio::test]
 async fn message_whose_records_are_refused_counts_nothing_yet() {
     let plan = FaultPlan::by(|effect| {
@@ -136,7 +136,7 @@ async fn schedule_sets_numbers_right_at_rest() {
     assert_eq!(waiting(&kit).await, None);
 }
 
-/// They may say more of what waits than the numbers and the objects do.
+/// Records in their queue may say more of what waits than the numbers and the objects do.
 #[tokio::test]
 async fn schedule_keeps_numbers_while_records_are_in_their_queue() {
     let kit = Kit::new();
@@ -170,7 +170,7 @@ async fn schedule_writes_what_could_not_be_written() {
     assert_eq!(waiting(&kit).await, Some(4));
 }
 
-/// What was put off is in a fresh message, and the old one comes again.
+/// A message that was put off has a fresh copy, and the old one comes again.
 #[tokio::test]
 async fn copy_of_a_message_counts_once() {
     let kit = Kit::new();

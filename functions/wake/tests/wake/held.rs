@@ -27,7 +27,7 @@ use posthaste_testkit::memory::MemoryStore;
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How long before its end a run begins nothing new.
+/// The time before its end in which a run begins nothing new.
 const LAST: Duration = Duration::from_secs(13);
 
 const LINK: &str = "https://a.example:443";

@@ -110,7 +110,7 @@ fn sent(report: &WakeReport) -> [usize; 3] {
     [report.sent, report.forced_sent, report.held_sent]
 }
 
-/// How many messages an object has left.
+/// The number of messages that an object has left.
 async fn left(world: &World, key: &str) -> usize {
     let object = world.store.get(key).await.unwrap();
     object.map_or(0, |object| {

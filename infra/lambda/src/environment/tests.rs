@@ -325,11 +325,11 @@ fn refused_settings_name_the_variable_key_and_rule() {
     };
     check(
         r#"{"SubmissionQueueHigh": 1}"#,
-        "unknown key SubmissionQueueHigh",
+        "SubmissionQueueHigh: unknown member `SubmissionQueueHigh`, did you mean `SubmissionQueueHighThreshold`?",
     );
     check(
         r#"{"BatchPointItemExpiryInterval": "00:06:00"}"#,
-        "BatchPointItemExpiryInterval is \"00:06:00\"; expected 00:05:00, as the documents have it, because",
+        "BatchPointItemExpiryInterval: expected 00:05:00, as the documents have it, because",
     );
     check(
         r#"{"SubmissionQueueMediumThreshold": 1000}"#,

@@ -2,7 +2,7 @@
 
 use super::{StatusState, WaitingCount};
 use crate::circuit::{DeliveryTarget, LinkShard, TargetCondition};
-use crate::model::{Link, SubscriptionName, Timestamp, TopicName};
+use crate::model::Timestamp;
 
 /// The conditions that decide when an event of a subscription is tried next, beside its own time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,23 +28,14 @@ impl NextAttempt {
         }
     }
 
-    /// For a subscription in this state whose endpoint is on this link, by the part of the links'
-    /// health that has the link.
+    /// For a subscription in this state, by the part of the links' health that has its link.
     pub fn for_subscription(
         state: StatusState,
-        (link, topic, name): (&Link, &TopicName, &SubscriptionName),
+        target: &DeliveryTarget,
         shard: &LinkShard,
     ) -> Self {
-        let of_subscription = DeliveryTarget::Subscription {
-            link: link.clone(),
-            topic: topic.clone(),
-            name: name.clone(),
-        };
-        Self::new(
-            state,
-            shard.condition(&DeliveryTarget::Link(link.clone())),
-            shard.condition(&of_subscription),
-        )
+        let link = DeliveryTarget::Link(target.link().clone());
+        Self::new(state, shard.condition(&link), shard.condition(target))
     }
 
     /// The next attempt of one event that waits for this time, or that is held.

@@ -23,16 +23,10 @@ pub(super) const DATABASE_RESERVE: &str = "DatabaseDiskSpaceReserve";
 pub(super) const LOG_RESERVE_MAX: &str = "DatabaseLoggingDiskSpaceReserveMax";
 /// The high threshold of the machine's memory, from which the other two follow.
 pub(super) const MEMORY_LIMIT: &str = "PercentagePhysicalMemoryUsedLimit";
-/// Whether memory under pressure sends payloads to the object store.
-pub(super) const DEHYDRATES: &str = "DehydrateMessagesUnderMemoryPressure";
-/// Whether a large event counts as several.
-pub(super) const BATCH_COST: &str = "BatchPointUseCostForPressure";
 /// Messages of one batch.
 pub(super) const BATCH_SIZE: &str = "BatchPointBatchSize";
 /// The time for which a batch takes messages.
 pub(super) const BATCH_TIMEOUT: &str = "BatchPointBatchTimeout";
-/// Has no counterpart; only the documents' value is taken.
-pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
 
 /// The keys of one resource.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::engine::{LastCommit, OpeningNumbers};
 use super::failure::EngineError;
-use super::inbox::{CommitBatch, CommitJob, CommitWork, CompletedJob, JobFailure, JobReplySender};
+use super::inbox::{CommitBatch, CommitJob, CommitWork, JobFailure, JobReplySender, JobResult};
 use super::live::LiveBytes;
 use super::lock::FolderLock;
 use super::shared::SharedStore;
@@ -20,9 +20,6 @@ use super::shared::SharedStore;
 /// Most commits of one batch that may end by damage before the rest of it is given up: each costs
 /// an opening of the file.
 const DAMAGED_COMMITS_MAX: u32 = 64;
-
-/// The result of a job within a transaction.
-type JobResult = Result<CompletedJob, JobFailure>;
 
 /// The fate of a transaction that failed.
 enum TransactionFate {
@@ -256,7 +253,7 @@ impl CommitThread {
         let parts =
             jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
-        self.apply_finished(works);
+        effects::apply_finished(&self.shared, works);
         for (answer, outcome) in answers {
             let _: Result<_, _> = answer.send(outcome);
         }
@@ -264,8 +261,8 @@ impl CommitThread {
 
     /// Shows the effects of a transaction whose callers were told that it failed.
     fn apply_unheard(&self, jobs: Vec<(CommitWork, JobResult)>) {
-        self.delete_withheld(&jobs);
-        self.apply_finished(jobs);
+        effects::delete_withheld(&self.shared, &jobs);
+        effects::apply_finished(&self.shared, jobs);
     }
 
     /// Tells the callers that their transaction failed, and lets memory follow the disk.
@@ -301,13 +298,25 @@ impl CommitThread {
         answer_all(answers, &failed);
     }
 
+    /// Refuses work as `Full` if there is no room for it.
+    fn refuse_for_lack_of_room(&self, batch: CommitBatch) -> CommitBatch {
+        let CommitBatch { jobs, deletes } = batch;
+        let (jobs, refused) = room::split_by_room(jobs, &self.shared, self.live);
+        let no_room = JobFailure {
+            kind: ErrorKind::Full,
+            cause: None,
+        };
+        self.refuse_jobs(refused, &no_room);
+        CommitBatch { jobs, deletes }
+    }
+
     /// Refuses jobs. Memory is restored before their callers hear of it: they may try again at
     /// once.
     fn refuse_jobs(&self, jobs: Vec<CommitJob>, failed: &JobFailure) {
         let (works, answers): (Vec<_>, Vec<_>) =
             jobs.into_iter().map(CommitJob::into_parts).unzip();
         for work in works {
-            self.undo_work(work);
+            effects::undo_work(&self.shared, work);
         }
         answer_all(answers, failed);
     }
@@ -315,7 +324,7 @@ impl CommitThread {
     /// Restores memory as it was before a transaction that took no effect.
     fn undo_all(&self, undone: UnresolvedTransaction) {
         for (work, _) in undone.jobs {
-            self.undo_work(work);
+            effects::undo_work(&self.shared, work);
         }
         self.shared.inbox.queue_deletes_again(&undone.deletes);
     }

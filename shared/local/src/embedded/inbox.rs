@@ -111,7 +111,7 @@ impl CommitWork {
     }
 }
 
-/// The result of a job.
+/// The result of a job that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CompletedJob {
     /// The first sequence number of the messages, or the version of the object.
@@ -138,8 +138,11 @@ impl JobFailure {
     }
 }
 
+/// The end of a job: it was done or not.
+pub(super) type JobResult = Result<CompletedJob, JobFailure>;
+
 /// The channel on which a caller waits for the result.
-pub(super) type JobReplySender = oneshot::Sender<Result<CompletedJob, JobFailure>>;
+pub(super) type JobReplySender = oneshot::Sender<JobResult>;
 
 /// Work, its caller, and the room that it takes until it is done.
 #[derive(Debug)]
@@ -232,7 +235,7 @@ impl CommitInbox {
         &self,
         work: CommitWork,
         room: Option<OwnedSemaphorePermit>,
-    ) -> oneshot::Receiver<Result<CompletedJob, JobFailure>> {
+    ) -> oneshot::Receiver<JobResult> {
         let (answer, answered) = oneshot::channel();
         let mut waiting = self.waiting.lock();
         if waiting.is_closed {

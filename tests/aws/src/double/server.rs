@@ -24,7 +24,7 @@ use super::shared::Shared;
 /// message.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Why a connection closes without an answer.
+/// The reason for which a connection closes without an answer.
 #[derive(Debug, thiserror::Error)]
 enum Closed {
     #[error("the script says so")]

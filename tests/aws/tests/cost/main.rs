@@ -79,7 +79,7 @@ const DOLLARS: &str = "\
 | 10 events/s with `maxConcurrentRequests: 5` | $1.20 | $10.03 | $1.28 | $12.51 |
 ";
 
-/// What the delivery log asks for with 6,000 deliveries.
+/// The requests of the delivery log with 6,000 deliveries.
 const LOG: [&str; 3] = [
     "6000 sends, 600 receives, 600 deletes, 3 puts, 3 invocations: $0.484",
     "600 sends, 180 receives, 60 deletes, 2 puts, 2 invocations: $0.059",
@@ -323,7 +323,7 @@ async fn each_call_of_the_object_store_is_one_request() {
     assert!(requests.gets > 0, "topics are looked up");
 }
 
-/// Where all links are well there is nothing but the list.
+/// If all links are well, there is nothing but the list.
 #[tokio::test]
 async fn start_of_an_instance_asks_for_one_list() {
     let world = World::new(&json!({})).await;

@@ -1,4 +1,4 @@
-//! What recovers by itself: the dead letters of an outage, from their mark to the queue.
+//! The recovery of the dead letters of an outage, from their mark to the queue.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ pub(crate) struct Scenario {
     pub(crate) concurrency: Option<u32>,
     /// True if each publish request has an `Idempotency-Key`.
     pub(crate) is_named: bool,
-    /// How long an invocation of deliver lasts, with endpoints that answer in 100 ms.
+    /// The length of an invocation of deliver, with endpoints that answer in 100 ms.
     pub(crate) deliver_seconds: f64,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Outcome {
     pub(crate) bill: Bill,
     /// Requests to the endpoint.
     pub(crate) posts: usize,
-    /// How long an invocation of deliver lasts.
+    /// The length of an invocation of deliver.
     pub(crate) deliver_seconds: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What each dimension costs. The delivery log is off, and requests have one event.
+//! The cost of each dimension. The delivery log is off, and requests have one event.
 
 use std::time::Duration;
 

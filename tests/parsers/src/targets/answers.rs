@@ -90,7 +90,7 @@ fn validation(bytes: &[u8]) -> String {
     word(&judged)
 }
 
-/// What is shown of an answer is short, and has no secret in it.
+/// The shown part of an answer is short, and has no secret in it.
 fn shown(bytes: &[u8]) -> String {
     let (headers, body): (HeaderMap, _) = request(bytes);
     let text = readable_text(&headers, &body, SHOWN_BYTES_MAX);

@@ -68,7 +68,7 @@ const fn target(
     }
 }
 
-/// Where custom events have what posthaste needs.
+/// The members of custom events that have what posthaste needs.
 fn mapping() -> &'static InputMapping {
     static MAPPING: OnceLock<InputMapping> = OnceLock::new();
     MAPPING.get_or_init(|| {

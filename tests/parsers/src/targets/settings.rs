@@ -1,5 +1,5 @@
-//! What users write: topics, subscriptions and files of them, requests of the API, and settings of
-//! back pressure.
+//! Readers of what users write: topics, subscriptions and files of them, requests of the API, and
+//! settings of back pressure.
 
 use std::fmt::Debug;
 
@@ -212,7 +212,7 @@ fn yaml(bytes: &[u8], check: impl Fn(&ApplyFile) -> Result<(), SettingsError>) -
     }
 }
 
-/// What was checked is within bounds, whatever the file says.
+/// Checked settings are within bounds, whatever the file says.
 fn exchange(bytes: &[u8]) -> String {
     match read_checked::<ExchangeSettings>(bytes, &|_| Ok(())) {
         Ok(settings) => {

@@ -236,7 +236,7 @@ fn object_key(bytes: &[u8]) -> String {
     debug(&(found, is_object_key(text), is_key_text(text)))
 }
 
-/// What is shown has nothing hidden in it, and is shown as itself.
+/// A shown text has nothing hidden in it, and is shown as itself.
 fn shown_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = visible_line(&text);

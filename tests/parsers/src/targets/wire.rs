@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// Whatever an endpoint answers is an answer or a failure.
+/// Any bytes of an endpoint are an answer or a failure.
 fn answer(bytes: &[u8]) -> String {
     thread_local! {
         static STAGE: Stage = Stage::set();

@@ -36,7 +36,7 @@ const START: Timestamp = Timestamp::from_millis(1_795_255_200_000);
 /// Most turns until a request is answered.
 const TURNS_MAX: usize = 20_000;
 
-/// What every request finds: a topic of each schema, and a dead letter.
+/// The objects that every request finds: a topic of each schema, and a dead letter.
 const OBJECTS: &[(&str, &str)] = &[
     (
         "topics/orders.json",

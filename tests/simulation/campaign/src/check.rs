@@ -24,7 +24,7 @@ use crate::endpoint::Seen;
 use crate::ends::Ends;
 use crate::history::History;
 
-/// What is wrong with a run; nothing if all holds.
+/// Returns the faults of a run; none if all holds.
 pub(crate) fn faults_of(course: &Course, history: &History, ends: &Ends) -> Vec<String> {
     let evidence = Evidence {
         course,

@@ -1,5 +1,5 @@
-//! What happens in a run: who subscribes, what is published, how endpoints behave, what operators
-//! do, and what goes wrong.
+//! The course of a run: who subscribes, what is published, how endpoints behave, what operators do,
+//! and what goes wrong.
 //!
 //! All of it is plain numbers and words, so that a course can be printed as Rust and kept.
 
@@ -23,14 +23,14 @@ pub(crate) const PAGER: &str = "pager";
 /// The names of topics. Courses that do not say otherwise have the first one only.
 pub(crate) const TOPICS: [&str; 2] = ["orders", "returns"];
 
-/// What happens in one run, in order.
+/// The course of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
     /// The world in which it happens.
     pub world: Setting,
     /// The subscriptions. Those are made at first that a step does not make.
     pub subscribers: Vec<Subscriber>,
-    /// What happens.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -112,7 +112,7 @@ pub struct Subscriber {
     pub is_binary: bool,
     /// Whether dead letters are written at once.
     pub buries_at_once: bool,
-    /// How its endpoint is asked whether it wants events.
+    /// The handshake with its endpoint.
     pub question: Question,
     /// Whether its endpoint does not consent at first.
     pub is_reluctant: bool,
@@ -120,10 +120,10 @@ pub struct Subscriber {
     pub idle: u16,
 }
 
-/// How an endpoint is asked whether it wants events.
+/// The handshake that asks an endpoint whether it wants events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// It is not.
+    /// There is none.
     None,
     /// As by the web hook specification of CloudEvents.
     Options,
@@ -131,14 +131,14 @@ pub enum Question {
     Event,
 }
 
-/// What an endpoint says to that.
+/// The answer of an endpoint to a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// It wants them.
+    /// The endpoint wants events.
     Given,
-    /// It says nothing to it, and may call back.
+    /// The endpoint says nothing to it, and may call back.
     Open,
-    /// It does not want them.
+    /// The endpoint does not want events.
     Refused,
 }
 
@@ -177,7 +177,7 @@ pub enum Step {
     Act {
         /// The subscription.
         of: u8,
-        /// What is done.
+        /// The action.
         what: Action,
         /// The number of turns after which the operator's client goes away; 0 for never.
         gone: u8,
@@ -202,7 +202,7 @@ pub enum Step {
     Fault {
         /// The number of calls until then.
         calls: u16,
-        /// What goes wrong.
+        /// The kind of fault.
         with: Wrong,
     },
     /// The clock of the machine is set back by so many seconds.
@@ -213,12 +213,12 @@ pub enum Step {
     Upgrade,
 }
 
-/// What goes wrong with a call.
+/// A fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// It does not happen.
+    /// The call does not happen.
     Fails,
-    /// It happens, and its answer is lost.
+    /// The call happens, and its answer is lost.
     AnswerLost,
     /// The process is killed before it happens.
     KilledBefore,
@@ -251,7 +251,7 @@ pub struct Publication {
     pub gone: u8,
 }
 
-/// How an endpoint answers.
+/// The behaviour of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behaviour {
     /// With 204.
@@ -306,7 +306,7 @@ pub enum Behaviour {
     FallsOver,
 }
 
-/// What an operator does.
+/// An action of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Pauses the subscription.

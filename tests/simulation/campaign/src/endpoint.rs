@@ -92,13 +92,13 @@ pub(crate) struct Given {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) at: Duration,
-    /// Its type, without what all of them have.
+    /// The type of the notice, without the part that all of them have.
     pub(crate) kind: String,
     /// The subscription that it is about; empty for a link.
     pub(crate) name: String,
     /// The event that was given up.
     pub(crate) event: String,
-    /// Why.
+    /// The reason.
     pub(crate) reason: String,
     /// The object of its dead letter; `None` where it was dropped.
     pub(crate) object: Option<String>,
@@ -107,9 +107,9 @@ pub(crate) struct Notice {
 /// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is under way, or its sender has died.
+    /// The request is under way, or its sender has died.
     Open,
-    /// Its sender got this status.
+    /// The sender got this status.
     Answered(u16),
     /// The endpoint answered with this status after the sender had given up.
     AnsweredLate(u16),
@@ -445,7 +445,7 @@ pub(crate) fn is_bad(seed: u64, id: &str) -> bool {
     hash(seed, &[id]).is_multiple_of(BAD_EVENTS)
 }
 
-/// What the path of a URL says: the name of a subscription, which of that name it is, and the number of
+/// Reads the path of a URL: the name of a subscription, which of that name it is, and the number of
 /// URLs that it had before.
 fn place(url: &str) -> (String, u32, u32) {
     let mut parts = url.split('/').skip(3);
@@ -521,7 +521,7 @@ impl Reply {
     }
 }
 
-/// What an answer says of the events of a batch.
+/// The report of an answer about the events of a batch.
 enum Report {
     /// These have failed.
     Failed(Vec<String>),

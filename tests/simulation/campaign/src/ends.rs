@@ -1,11 +1,11 @@
-//! What was found at the end of a run.
+//! The findings at the end of a run.
 
 use std::collections::BTreeSet;
 
 use posthaste_core::model::{LetterPlace, Timestamp};
 use serde_json::Value;
 
-/// What the API tells of an event of a subscription.
+/// The state of an event of a subscription, as the API tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) id: String,
@@ -36,10 +36,10 @@ pub(crate) struct Audited {
     pub(crate) actor: String,
 }
 
-/// What was found at the end of a run.
+/// The findings at the end of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// What still waits, in words.
+    /// The events that still wait, in words.
     pub(crate) waits: Vec<String>,
     /// The events that the API was asked for.
     pub(crate) asked: BTreeSet<String>,

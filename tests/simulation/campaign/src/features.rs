@@ -118,7 +118,7 @@ impl Course {
     }
 }
 
-/// What an endpoint does by itself it does for certain events instead.
+/// Turns the behaviour of an endpoint into one for certain events alone.
 fn fail_for_some(step: &mut Step) {
     if let Step::Behave { like, .. } = step {
         *like = match *like {
@@ -293,7 +293,7 @@ fn wrong(features: &Features, draw: &mut Draw) -> Wrong {
     draw.one_of(&[Wrong::Fails, Wrong::AnswerLost])
 }
 
-/// How many seconds pass.
+/// Draws the number of seconds that pass.
 fn pass(features: &Features, draw: &mut Draw) -> u32 {
     if features.long_passes && draw.is_one_in(3) {
         return draw.one_of(&[3600, 8 * 3600]);

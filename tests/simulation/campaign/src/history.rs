@@ -1,4 +1,4 @@
-//! What happened in a run, as those outside saw it.
+//! The history of a run, as those outside saw it.
 
 use std::time::Duration;
 
@@ -39,11 +39,11 @@ pub(crate) struct History {
     pub(crate) notices: Vec<Notice>,
     /// The consents that endpoints gave, in order.
     pub(crate) consents: Vec<Given>,
-    /// What went wrong, in order.
+    /// The mishaps, in order.
     pub(crate) mishaps: Vec<Mishap>,
     /// Requests that ended with a fault of ours, in words.
     pub(crate) refusals: Vec<String>,
-    /// What else the trace tells.
+    /// Other lines of the trace.
     pub(crate) notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Mishap {
     }
 }
 
-/// What went wrong.
+/// The cause of a mishap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// A process was killed.
@@ -145,18 +145,18 @@ pub(crate) struct Life {
     pub(crate) moves: u32,
     /// The changes of its state, in order.
     pub(crate) states: Vec<(State, Window)>,
-    /// What was found of its endpoint's consent after each change, in order, where it is asked.
+    /// The findings about its endpoint's consent after each change, in order, where it is asked.
     pub(crate) looks: Vec<(Found, Window)>,
 }
 
-/// What was found of an endpoint's consent.
+/// A finding about an endpoint's consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Its subscription is active.
+    /// The subscription is active.
     Active,
-    /// It was asked, and may consent for ten minutes.
+    /// The endpoint was asked, and may consent for ten minutes.
     Asked,
-    /// It was not asked to the end, or has not consented.
+    /// The endpoint was not asked to the end, or has not consented.
     Without,
     /// Something else, or nothing.
     Unclear,

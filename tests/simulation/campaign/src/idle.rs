@@ -1,4 +1,4 @@
-//! What lies in the state bucket for a subscription at the moment in which it goes.
+//! The objects in the state bucket for a subscription at the moment in which it goes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct WentFrom {
 /// sweep does not see it.
 #[derive(Debug, Default)]
 pub(crate) struct IdleWatch {
-    /// What waited at the last look, by topic and subscription.
+    /// The keys of what waited at the last look, by topic and subscription.
     before: BTreeMap<(String, String), Vec<String>>,
     went: Vec<WentFrom>,
 }

@@ -19,7 +19,7 @@ const TURNS_MAX: u64 = 60;
 /// The chance of a call to wait, in thousandths, where clients go away.
 const WAITS: u16 = 900;
 
-/// What clients ask for that go away.
+/// The requests of clients that go away.
 const ASKED: [Action; 14] = [
     Action::Pause,
     Action::Resume,

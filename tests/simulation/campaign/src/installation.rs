@@ -157,13 +157,13 @@ pub(crate) struct Installation {
     notes: Vec<String>,
 }
 
-/// What a client has in the end.
+/// The end of a client's request.
 #[derive(Debug, Clone, Copy)]
 enum Waiting<T> {
     /// No answer yet.
     Waits,
     Answered(T),
-    /// It has gone away.
+    /// The client has gone away.
     Gone,
 }
 
@@ -217,13 +217,13 @@ impl Installation {
         &self.shared
     }
 
-    /// What went wrong, in words, since the last time.
+    /// Takes out the notes of what went wrong since the last time.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         self.note_mishaps();
         std::mem::take(&mut self.notes)
     }
 
-    /// What went wrong, since the last time.
+    /// Takes out the mishaps since the last time.
     pub(crate) fn take_mishaps(&mut self) -> Vec<Mishap> {
         self.note_mishaps();
         std::mem::take(&mut self.mishaps)

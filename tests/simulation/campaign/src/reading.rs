@@ -1,4 +1,4 @@
-//! What a run left, read from its stores and asked of its API.
+//! The rest of a run, read from its stores and asked of its API.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::request::{path, topic_name, topic_path};
 /// The days after which nothing is kept any more but what stays for ever, and changes of settings.
 const DAYS: u32 = 50;
 
-/// What stays: settings, and what is known of links, as objects of a bounded number. What a process says
-/// of refused letters is cleared by monitor, where it runs and letters wait.
+/// Prefixes that stay: settings, and states of links, as objects of a bounded number. The report of
+/// a process on refused letters is cleared by monitor, where it runs and letters wait.
 const STAYS: [&str; 16] = [
     layout::REFUSED,
     layout::TOPICS,
@@ -39,7 +39,7 @@ const STAYS: [&str; 16] = [
     "serve-run.json",
 ];
 
-/// What a lifecycle rule of the bucket deletes on AWS.
+/// Prefixes that a lifecycle rule of the bucket deletes on AWS.
 const BY_LIFECYCLE: [&str; 8] = [
     layout::CANCELLED,
     layout::REPLAYS,
@@ -66,8 +66,8 @@ impl Reader<'_> {
         self.installation.ask("GET", path, &Value::Null, 0)
     }
 
-    /// What still waits, in words. A note of a late answer that could not be deleted is left until it
-    /// is old.
+    /// Returns what still waits, in words. A note of a late answer that could not be deleted is
+    /// left until it is old.
     pub(crate) fn waits(&mut self) -> Vec<String> {
         let mut waits = Vec::new();
         let queued = self.installation.queued();
@@ -92,7 +92,8 @@ impl Reader<'_> {
         waits
     }
 
-    /// What is left in the state bucket after many days without events, and should not be.
+    /// Returns the objects that are left in the state bucket after many days without events, and
+    /// should not be.
     pub(crate) fn left(&mut self) -> Vec<String> {
         let tick = Duration::from_mins(2);
         for _ in 0..DAYS {

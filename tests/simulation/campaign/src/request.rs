@@ -123,7 +123,7 @@ pub(crate) fn state_of(shown: &Value) -> Option<State> {
     }
 }
 
-/// What the API shows of the consent of an endpoint.
+/// Reads the consent of an endpoint from what the API shows.
 pub(crate) fn consent_of(shown: &Value) -> Found {
     let status = &shown["status"];
     match status["state"].as_str() {

@@ -40,10 +40,10 @@ const KEY_TIME: Duration = Duration::from_hours(23);
 /// Tries to learn what became of a request without an answer.
 const LOOKS_MAX: u32 = 50;
 
-/// What a run showed.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is wrong; nothing if all holds.
+    /// The faults; none if all holds.
     pub faults: Vec<String>,
     /// Each request that an endpoint saw and each step, in words, in order: the same for the same
     /// course.
@@ -71,7 +71,7 @@ struct KeyedRequest {
     key: String,
     headers: Vec<(&'static str, String)>,
     body: String,
-    /// Its events, by their places in the history.
+    /// The events of the request, by their places in the history.
     events: std::ops::Range<usize>,
 }
 

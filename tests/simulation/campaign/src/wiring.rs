@@ -62,7 +62,7 @@ type Queue = Faulty<Adversary<SimulatedQueue>>;
 pub(crate) type Adapters =
     PortBundle<Queue, Store, Store, Store, Endpoints, ManualClock, SeededEntropy>;
 
-/// What the processes of an installation share.
+/// The parts that the processes of an installation share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub(crate) setting: Setting,

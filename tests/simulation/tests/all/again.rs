@@ -61,7 +61,7 @@ fn of(times: usize) -> BTreeMap<String, usize> {
     BTreeMap::from([("e".to_owned(), times)])
 }
 
-/// Why each event was given up, once for each dead letter.
+/// The reason for which each event was given up, once for each dead letter.
 async fn reasons(world: &World) -> Vec<(String, String)> {
     let letters: Vec<Letter> = world.letters().await;
     letters

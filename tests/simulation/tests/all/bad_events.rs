@@ -52,7 +52,7 @@ async fn neighbours(answer: Answer) -> World {
     world
 }
 
-/// How long each good event waited for its first request, in order of their ids.
+/// The times that good events waited for their first requests, in order of their ids.
 #[derive(Default)]
 struct Waits {
     published: BTreeMap<String, Timestamp>,

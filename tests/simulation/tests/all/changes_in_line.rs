@@ -138,8 +138,8 @@ async fn edits_of_something_else_starve_nothing() {
     }
 }
 
-/// What goes back is planned again by the subscription as it is: it is held, given up, or sent with
-/// the new header.
+/// A delivery that goes back is planned again by the subscription as it is: it is held, given up,
+/// or sent with the new header.
 #[tokio::test]
 async fn returned_deliveries_are_planned_by_the_change() {
     let check = async |settings: Value, held: usize, given_up: u64, sent: usize| {

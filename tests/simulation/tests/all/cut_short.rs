@@ -149,8 +149,8 @@ async fn settle(world: &World) {
     world.local.state_store().delete(KEY).await.unwrap();
 }
 
-/// What the next process does at its start and half a minute later, when nothing counts as left
-/// yet by its age.
+/// Runs the next process at its start and half a minute later, when nothing counts as left yet by
+/// its age.
 async fn start(world: &World) {
     world.clock.advance(Duration::from_secs(1));
     let left = LeftWork::From(world.clock.now());
@@ -161,7 +161,7 @@ async fn start(world: &World) {
     world.wake().await;
 }
 
-/// What wake and manage do in two minutes.
+/// Runs wake and manage for two minutes.
 async fn two_minutes(world: &World) {
     for _ in 0..4 {
         world.clock.advance(HALF_MINUTE);
@@ -407,7 +407,7 @@ async fn expect_replays(world: &World, count: usize, place: &str) {
     assert_eq!(world.replaying().await, [""; 0], "{place}");
 }
 
-/// Nobody asks again: wake alone ends what was begun.
+/// Wake alone ends what was begun, because no client asks again.
 #[tokio::test]
 async fn cut_replay_is_begun_by_wake_once_it_was_noted() {
     let request = Request::new("POST", REPLAY, json!({ "includeFormer": true }));
@@ -445,7 +445,7 @@ async fn cut_repetition_of_an_open_replay_begins_nothing() {
     .await;
 }
 
-/// Its client asks again after the cut, and that one is over before wake looks at what was cut.
+/// The client asks again after the cut, and that replay is over before wake looks at what was cut.
 #[tokio::test]
 async fn cut_replay_that_was_repeated_and_is_done_is_not_done_again() {
     let plan = FaultPlan::at(CallFault::HangBefore, |effect| {
@@ -569,7 +569,7 @@ async fn ended_replay_makes_room_for_the_next_one() {
     assert_ne!(replay.send(&api).await.1["id"], second);
 }
 
-/// Its client gives up while the endpoint is asked: the consent is not thrown away.
+/// A client that gives up while the endpoint is asked does not throw the consent away.
 #[tokio::test]
 async fn client_that_gives_up_loses_no_consent() {
     let world = World::new();
@@ -599,7 +599,8 @@ async fn client_that_gives_up_loses_no_consent() {
     assert_eq!(world.endpoint.take().len(), 1);
 }
 
-/// Who asks for the same while it goes on gets its id and does nothing; later it can be done again.
+/// A second request for the same letters gets the id of the first and does nothing; later it can be
+/// done again.
 #[tokio::test]
 async fn same_letters_are_ended_by_one_request_at_a_time() {
     let plan = FaultPlan::at(CallFault::HangBefore, |effect| {
@@ -638,7 +639,7 @@ async fn same_letters_are_ended_by_one_request_at_a_time() {
     assert_ne!(answer["id"], open);
 }
 
-/// Who forces again while it goes on gets the same id.
+/// A second force request, while the first is open, gets the same id.
 #[tokio::test]
 async fn open_force_keeps_its_id() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! What a disabled subscription misses: it is kept as dead letters and can be replayed, or it is
-//! skipped and counted.
+//! Events that a disabled subscription misses are kept as dead letters and can be replayed, or they
+//! are skipped and counted.
 
 use std::time::Duration;
 
@@ -274,7 +274,7 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
     assert_eq!(told[0]["data"]["keptEvents"], 0);
 }
 
-/// What storage refuses is counted when it is written, however often it was tried.
+/// A dead letter that storage refuses is counted when it is written, however often it was tried.
 #[tokio::test]
 async fn dead_letter_that_is_refused_is_counted_once() {
     let plan = FaultPlan::nth(1, CallFault::Before(ErrorKind::TimedOut));

@@ -242,7 +242,7 @@ async fn request_ends_with_its_timeout_without_a_listener() {
     assert_eq!(world.endpoint.take().len(), 2);
 }
 
-/// What goes on is open: the next requests would come beside it.
+/// A request that goes on is open: the next ones would come beside it.
 #[tokio::test]
 async fn endpoint_with_bounded_requests_is_not_heard_late() {
     let world = World::new();

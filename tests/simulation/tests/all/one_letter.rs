@@ -79,7 +79,7 @@ async fn written(world: &World) -> usize {
     objects.iter().map(|(_, bytes)| letters(bytes)).sum()
 }
 
-/// What is not resolved is replayed to an endpoint that is well: the number of requests.
+/// Replays to an endpoint that is well what is not resolved, and returns the number of requests.
 async fn arrive(world: &World) -> usize {
     world.endpoint.take();
     world.endpoint.answer([ARRIVES]);
@@ -211,7 +211,7 @@ fn failing(armed: &Arc<AtomicUsize>, operation: PortOperation, fault: CallFault)
 /// The faults of a kind, one after the other: of the first try, and of the message that it leaves.
 const FAULTS: usize = 2;
 
-/// What cannot be resolved when the newer letter is written is resolved a minute later.
+/// A letter that cannot be resolved when the newer one is written is resolved a minute later.
 #[tokio::test]
 async fn fault_while_the_earlier_letter_is_resolved_leaves_one_letter() {
     for operation in [PortOperation::List, PortOperation::Get, PortOperation::Put] {
@@ -285,7 +285,8 @@ async fn oldest(world: &World) -> (String, Value) {
     letters.min_by_key(|(_, letter)| published(letter)).unwrap()
 }
 
-/// What an outage gave up again after its recovery, or as a probe, is one letter of the new outage.
+/// An event that an outage gave up again after its recovery, or as a probe, is one letter of the
+/// new outage.
 #[tokio::test]
 async fn event_that_an_outage_gives_up_again_has_one_letter() {
     let world = World::new();

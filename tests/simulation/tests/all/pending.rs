@@ -1,4 +1,4 @@
-//! What became of an event is told truly from the 200 on: no subscription that it is meant for is
+//! The state of an event is told truly from the 200 on: no subscription that it is meant for is
 //! left out, and nothing is delivered before all is.
 
 use std::sync::Arc;
@@ -179,7 +179,7 @@ async fn event_of_a_paused_subscription_is_known_at_once() {
     assert_eq!(shown(&world, "e1").await, "held: a=held b=held");
 }
 
-/// Its records are made without its text, which is stored beside its message.
+/// The records of such an event are made without its text, which is stored beside its message.
 #[tokio::test]
 async fn large_event_that_was_in_no_request_is_known_by_its_id() {
     let world = World::new();

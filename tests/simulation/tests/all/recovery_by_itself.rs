@@ -64,8 +64,9 @@ async fn publish(world: &World, ids: &[String], time_to_live: Duration) {
     }
 }
 
-/// What was sent as a probe, and waits for its next attempt, arrives: that is 12 hours away at most.
-/// One that is given up then is recovered by a replay of its own, whose end is seen five steps later.
+/// Waits until letters that were sent as probes arrive: their next attempt is 12 hours away at
+/// most. One that is given up then is recovered by a replay of its own, whose end is seen five
+/// steps later.
 async fn probes_arrive(world: &World) {
     pass(world, HOUR / 2, 15 * HOUR).await;
 }

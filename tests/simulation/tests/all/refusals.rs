@@ -117,8 +117,8 @@ fn refused_letter(id: u32) -> Letter {
     }
 }
 
-/// What was refused before stays a dead letter, each probe that is refused becomes one, and what
-/// waits goes out with the first success.
+/// An event that was refused before stays a dead letter, each probe that is refused becomes one,
+/// and what waits goes out with the first success.
 #[tokio::test]
 async fn success_of_a_probe_releases_what_was_not_refused() {
     let world = world(json!({}), 401).await;

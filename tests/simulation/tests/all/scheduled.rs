@@ -316,7 +316,7 @@ async fn event_that_was_taken_back_is_not_sent_and_has_a_record() {
     assert!(world.is_at_rest().await);
 }
 
-/// Its record is made without its text, which is stored beside its message.
+/// The record of such an event is made without its text, which is stored beside its message.
 #[tokio::test]
 async fn large_event_that_was_taken_back_has_a_record() {
     let world = world().await;
@@ -448,8 +448,8 @@ async fn times_that_nothing_can_be_scheduled_for_are_refused_whole() {
     assert!(world.is_at_rest().await);
 }
 
-/// Whatever publish could not do: a request that is answered 200 is delivered, and one that is
-/// not and comes again by its idempotency key is delivered once.
+/// A request that is answered 200 is delivered, and one that is not and comes again by its
+/// idempotency key is delivered once, whatever publish could not do.
 #[tokio::test]
 async fn scheduled_event_is_durable_before_the_200_on_any_fault() {
     let effects = {
@@ -497,7 +497,8 @@ async fn scheduled_event_is_durable_before_the_200_on_any_fault() {
     }
 }
 
-/// Whatever wake and deliver cannot do: what was taken back is never sent, and the rest is.
+/// An event that was taken back is never sent, and the rest is, whatever wake and deliver cannot
+/// do.
 #[tokio::test]
 async fn scheduled_event_is_not_lost_or_early_whichever_effect_fails() {
     let run = async |plan: &FaultPlan| {

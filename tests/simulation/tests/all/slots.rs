@@ -65,7 +65,7 @@ impl Fleet {
         self.world.in_time(invocations.join_all()).await;
     }
 
-    /// What comes due within so many seconds is worked on by all, and the endpoint never has more
+    /// All workers work on what comes due within so many seconds, and the endpoint never has more
     /// requests open than this.
     async fn go_on(&mut self, secs: u32, most: usize) {
         let end = self.world.clock.now() + SECOND * secs;
@@ -229,7 +229,7 @@ async fn store_that_is_down_postpones_and_keeps_the_bound() {
     fleet.check_arrived(3, "");
 }
 
-/// Its requests may still be open as far as anybody can tell.
+/// The requests of a worker that died may still be open as far as anybody can tell.
 #[tokio::test]
 async fn slots_of_a_worker_that_died_are_free_when_its_lease_is_over() {
     let mut fleet = Fleet::new(&Faults::none(), 2, bounded(2)).await;

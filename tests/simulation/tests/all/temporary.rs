@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 const DAY: Duration = Duration::from_hours(24);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Why the one event was given up that waits for its bucket, and after how many attempts.
+/// The reason for which the one event was given up that waits for its bucket, and the number of its
+/// attempts.
 async fn given_up(world: &World) -> (DeadLetterReason, u16) {
     world.clock.advance(5 * MINUTE);
     let messages = world.receive(QueueName::DeadLetters).await;

@@ -148,7 +148,7 @@ async fn spans_of_an_event_are_one_tree_over_all_attempts() {
     assert_eq!(second.began, traced.world.clock.now());
 }
 
-/// They share a request, and each span says so by its webhook id.
+/// The events share a request, and each span says so by its webhook id.
 #[tokio::test]
 async fn each_event_of_a_batch_has_its_trace() {
     let traced = Traced::with(&[], "1", false).await;

@@ -52,7 +52,7 @@ fn name(of: &str) -> SubscriptionName {
     SubscriptionName::parse(of).unwrap()
 }
 
-/// What the test knows of each subscription by itself: what was accepted, and what has ended.
+/// The test's own knowledge of each subscription: what was accepted, and what has ended.
 #[derive(Default)]
 struct Book {
     accepted: BTreeMap<String, BTreeSet<String>>,
@@ -305,7 +305,7 @@ async fn deleted_subscription_has_no_waiting_events() {
     }
 }
 
-/// What was never logged is not logged because its subscription is gone.
+/// An event that was never logged is not logged because its subscription is gone.
 #[tokio::test]
 async fn deleted_subscription_without_a_log_has_no_records() {
     let settings = DeliverSettings {

@@ -138,7 +138,7 @@ async fn event_keeps_its_webhook_id_on_every_path() {
     assert_eq!(one_id(&world), same(1));
 }
 
-/// What an outage gave up is sent again by itself, twice where the endpoint fails again.
+/// An event that an outage gave up is sent again by itself, twice where the endpoint fails again.
 #[tokio::test]
 async fn event_keeps_its_webhook_id_where_it_recovers() {
     let world = world(json!({})).await;

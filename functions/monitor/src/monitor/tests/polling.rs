@@ -50,7 +50,7 @@ async fn slow_drain_slows_then_refuses_producers_until_normal() {
     );
 }
 
-/// They wait in the queue as fresh ones do, so that its counts cannot tell them.
+/// Refused dead letters wait in the queue as fresh ones do, so that its counts cannot tell them.
 #[tokio::test]
 async fn dead_letters_that_their_storage_refused_are_a_backlog() {
     let world = World::new();

@@ -21,7 +21,7 @@ use crate::testing::{Kit, TestPorts, subscription};
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// What happens while a probe looks for its letter.
+/// A change that happens while a probe looks for its letter.
 type Change = Box<dyn Fn(&Kit) + Send + Sync>;
 
 fn key() -> String {
@@ -139,7 +139,7 @@ async fn probe_is_noted_while_deadletter_counts_more() {
     assert_eq!((mark.letters, mark.probes.len()), (2, 1));
 }
 
-/// Its letter was chosen before that.
+/// The probe's letter was chosen before that.
 #[tokio::test]
 async fn probe_is_not_sent_where_its_subscription_or_its_mark_changed() {
     let reads_letter = |operation, key: &str| {

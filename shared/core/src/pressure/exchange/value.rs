@@ -1,93 +1,125 @@
-//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first,
-//! so that an error can name the key.
+//! The forms of values, each of which says in its error what is expected.
 
-use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::model::size::parse_size;
 use crate::model::time::parse_duration;
 
-/// Most characters of a value that an error shows.
-const SHOWN_CHARS_MAX: usize = 60;
+/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above
+/// zero.
+const MEMORY_LIMIT: RangeInclusive<u64> = 5..=100;
 
-/// A value of any kind. The first variant that fits is taken.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-#[expect(
-    dead_code,
-    reason = "of a value that no key takes, only the kind counts"
+/// The time after which a message of a batch expires in the documents.
+const ITEM_EXPIRY: Duration = Duration::from_mins(5);
+
+/// The reason why a value is refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SettingValueError {
+    #[error("expected a duration such as 00:00:02, 00:00:00.100 or PT2S")]
+    NotTimeSpan,
+    #[error("expected a number of bytes or a size such as 384 MB")]
+    NotByteSize,
+    #[error("expected a whole number from 5 to 100")]
+    MemoryLimitOutOfRange,
+    #[error(
+        "expected 00:05:00, as the documents have it, because nothing here corresponds to it: \
+         a batch ends with its commit, so that no message is ever left in it to expire"
+    )]
+    OtherItemExpiry,
+}
+
+/// A length of time, as Exchange or as we write it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct TimeSpan(Duration);
+
+impl TryFrom<String> for TimeSpan {
+    type Error = SettingValueError;
+
+    fn try_from(text: String) -> Result<Self, SettingValueError> {
+        parse_time_span(&text)
+            .or_else(|| parse_duration(&text).ok())
+            .map(Self)
+            .ok_or(SettingValueError::NotTimeSpan)
+    }
+}
+
+impl From<TimeSpan> for Duration {
+    fn from(span: TimeSpan) -> Self {
+        span.0
+    }
+}
+
+/// A size in bytes.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "WrittenSize")]
+pub(super) struct ByteSize(u64);
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number of bytes or a size such as 384 MB"
 )]
-pub(super) enum SettingValue {
-    Flag(bool),
-    Number(u64),
+enum WrittenSize {
+    Bytes(u64),
     Text(String),
-    // No key takes any of these.
-    Nothing(Option<()>),
-    Negative(i64),
-    Fraction(f64),
-    List(Vec<IgnoredAny>),
-    Object(IgnoredAny),
 }
 
-impl SettingValue {
-    /// Whether it is as if its key were left out.
-    pub(super) fn is_nothing(&self) -> bool {
-        matches!(self, Self::Nothing(_))
-    }
+impl TryFrom<WrittenSize> for ByteSize {
+    type Error = SettingValueError;
 
-    pub(super) fn as_flag(&self) -> Option<bool> {
-        if let Self::Flag(flag) = self {
-            Some(*flag)
-        } else {
-            None
-        }
-    }
-
-    pub(super) fn as_number(&self) -> Option<u64> {
-        if let Self::Number(number) = self {
-            Some(*number)
-        } else {
-            None
-        }
-    }
-
-    pub(super) fn as_count(&self) -> Option<u32> {
-        u32::try_from(self.as_number()?).ok()
-    }
-
-    pub(super) fn as_size(&self) -> Option<u64> {
-        match self {
-            Self::Number(bytes) => Some(*bytes),
-            Self::Text(text) => parse_size(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn as_length(&self) -> Option<Duration> {
-        let Self::Text(text) = self else { return None };
-        parse_time_span(text).or_else(|| parse_duration(text).ok())
+    fn try_from(written: WrittenSize) -> Result<Self, SettingValueError> {
+        let bytes = match written {
+            WrittenSize::Bytes(bytes) => Some(bytes),
+            WrittenSize::Text(text) => parse_size(&text),
+        };
+        bytes.map(Self).ok_or(SettingValueError::NotByteSize)
     }
 }
 
-impl fmt::Display for SettingValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(
-                f,
-                "{:?}",
-                text.chars().take(SHOWN_CHARS_MAX).collect::<String>()
-            ),
-            Self::Nothing(_) => f.write_str("nothing"),
-            Self::Negative(_) => f.write_str("a negative number"),
-            Self::Fraction(_) => f.write_str("a fraction"),
-            Self::List(_) => f.write_str("a list"),
-            Self::Object(_) => f.write_str("an object"),
-        }
+impl From<ByteSize> for u64 {
+    fn from(size: ByteSize) -> Self {
+        size.0
+    }
+}
+
+/// The limit of the machine's memory, in per cent, from which its three thresholds follow.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+pub(super) struct MemoryLimit(u64);
+
+impl TryFrom<u64> for MemoryLimit {
+    type Error = SettingValueError;
+
+    fn try_from(limit: u64) -> Result<Self, SettingValueError> {
+        MEMORY_LIMIT
+            .contains(&limit)
+            .then_some(Self(limit))
+            .ok_or(SettingValueError::MemoryLimitOutOfRange)
+    }
+}
+
+impl From<MemoryLimit> for u64 {
+    fn from(limit: MemoryLimit) -> Self {
+        limit.0
+    }
+}
+
+/// The documents' length of time that nothing here corresponds to.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "TimeSpan")]
+pub(super) struct ItemExpiry;
+
+impl TryFrom<TimeSpan> for ItemExpiry {
+    type Error = SettingValueError;
+
+    fn try_from(span: TimeSpan) -> Result<Self, SettingValueError> {
+        (span.0 == ITEM_EXPIRY)
+            .then_some(Self)
+            .ok_or(SettingValueError::OtherItemExpiry)
     }
 }
 
@@ -129,17 +161,20 @@ fn is_digits(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
     use super::*;
 
-    fn text(text: &str) -> SettingValue {
-        SettingValue::Text(text.to_owned())
+    fn read<F: DeserializeOwned + Into<T>, T>(written: Value) -> Option<T> {
+        serde_json::from_value::<F>(written).ok().map(F::into)
     }
 
     #[test]
     fn duration_is_read_as_in_the_document_or_as_iso_8601() {
         let check = |written: &str, expected: Option<u64>| {
             assert_eq!(
-                text(written).as_length(),
+                read::<TimeSpan, _>(json!(written)),
                 expected.map(Duration::from_millis),
                 "{written}"
             );
@@ -170,19 +205,20 @@ mod tests {
         ] {
             check(bad, None);
         }
-        assert_eq!(SettingValue::Number(2).as_length(), None);
+        assert_eq!(read::<TimeSpan, Duration>(json!(2)), None);
     }
 
     #[test]
     fn a_size_is_a_number_of_bytes_or_has_its_unit() {
-        let check =
-            |value: SettingValue, expected| assert_eq!(value.as_size(), expected, "{value:?}");
-        check(SettingValue::Number(7), Some(7));
-        check(text("384 MB"), Some(384 << 20));
-        check(text("384mb"), Some(384 << 20));
-        check(text("5 GB"), Some(5 << 30));
-        check(text("0 B"), Some(0));
-        check(text("1TB"), Some(1 << 40));
+        let check = |written: Value, expected: Option<u64>| {
+            assert_eq!(read::<ByteSize, _>(written.clone()), expected, "{written}");
+        };
+        check(json!(7), Some(7));
+        check(json!("384 MB"), Some(384 << 20));
+        check(json!("384mb"), Some(384 << 20));
+        check(json!("5 GB"), Some(5 << 30));
+        check(json!("0 B"), Some(0));
+        check(json!("1TB"), Some(1 << 40));
         for bad in [
             "",
             "MB",
@@ -193,8 +229,8 @@ mod tests {
             "384 M B",
             "99999999999999 TB",
         ] {
-            check(text(bad), None);
+            check(json!(bad), None);
         }
-        check(SettingValue::Flag(true), None);
+        check(json!(true), None);
     }
 }

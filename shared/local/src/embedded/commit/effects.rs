@@ -3,11 +3,11 @@
 use posthaste_core::model::{CarriedEvents, Timestamp};
 use posthaste_ports::QueueName;
 
-use super::{CommitThread, JobResult};
 use crate::embedded::bodies::{BodyCache, MessageContent};
-use crate::embedded::inbox::{CommitWork, NewMessage};
+use crate::embedded::inbox::{CommitWork, JobResult, NewMessage};
 use crate::embedded::index::ArrivingMessage;
 use crate::embedded::record::{self, QUEUES};
+use crate::embedded::shared::SharedStore;
 
 /// A message that one of the queues now holds.
 struct QueueArrival {
@@ -25,135 +25,133 @@ struct QueueChanges {
     replaced: Vec<u64>,
 }
 
-impl CommitThread {
-    /// Shows finished work: messages become visible, replaced ones are gone.
-    pub(super) fn apply_finished(&self, works: Vec<(CommitWork, JobResult)>) {
-        let mut changes: [QueueChanges; QUEUES.len()] = Default::default();
-        let mut bodies = self.shared.bodies.lock();
-        for (work, done) in works
-            .into_iter()
-            .filter_map(|(work, outcome)| Some((work, outcome.ok()?)))
-        {
-            match work {
-                // The caller of `withhold` shows these.
-                CommitWork::Messages {
-                    is_withheld: true, ..
-                } => {}
-                CommitWork::Messages {
-                    messages,
-                    instead_of,
-                    ..
-                } => {
-                    for (sequence, message) in (done.number..).zip(messages) {
-                        let queue = &mut changes[usize::from(record::number_of(message.to))];
-                        queue
-                            .arrivals
-                            .push(cache_arrival(sequence, message, &mut bodies));
-                    }
-                    if let Some((queue, sequence)) = instead_of {
-                        changes[usize::from(record::number_of(queue))]
-                            .replaced
-                            .push(sequence);
-                    }
-                }
-                CommitWork::Redrive { messages, .. } => {
-                    let moved = messages.into_iter().map(|worn_out| QueueArrival {
-                        sequence: worn_out.sequence,
-                        group: worn_out.group.to_string(),
-                        due: Timestamp::EPOCH,
-                        bytes: 0,
-                        carried: CarriedEvents::default(),
-                    });
-                    let redrive = usize::from(record::number_of(QueueName::Redrive));
-                    changes[redrive].arrivals.extend(moved);
-                }
-                CommitWork::Put { key, .. } => {
-                    self.shared.versions.forget(&key);
-                    if !done.was_there {
-                        self.shared.waiting_objects.add(&key);
-                    }
-                }
-                CommitWork::Delete { key } => {
-                    self.shared.versions.forget(&key);
-                    if done.was_there {
-                        self.shared.waiting_objects.remove(&key);
-                    }
-                }
-            }
-        }
-        drop(bodies);
-        for (name, changes) in QUEUES.into_iter().zip(changes) {
-            self.update_queue(name, changes);
-        }
-    }
-
-    /// Deletes messages that were withheld for callers that were told of a failure: no caller would
-    /// ever show these messages.
-    pub(super) fn delete_withheld(&self, jobs: &[(CommitWork, JobResult)]) {
-        for (work, outcome) in jobs {
-            if let (
-                CommitWork::Messages {
-                    messages,
-                    is_withheld: true,
-                    ..
-                },
-                Ok(done),
-            ) = (work, outcome)
-            {
-                let behind = done.number + messages.len() as u64;
-                (done.number..behind).for_each(|sequence| self.shared.inbox.queue_delete(sequence));
-            }
-        }
-    }
-
-    fn update_queue(&self, name: QueueName, changes: QueueChanges) {
-        if changes.arrivals.is_empty() && changes.replaced.is_empty() {
-            return;
-        }
-        let now = (self.shared.now)();
-        self.shared.queue(name).update_index(now, |index| {
-            changes
-                .replaced
-                .into_iter()
-                .for_each(|sequence| index.forget_held(sequence));
-            for arrival in &changes.arrivals {
-                let arrived = ArrivingMessage {
-                    sequence: arrival.sequence,
-                    group: &arrival.group,
-                    due: arrival.due,
-                    bytes: arrival.bytes,
-                    carried: arrival.carried,
-                };
-                index.insert(arrived, now.wall);
-            }
-        });
-    }
-
-    /// Restores memory as it was before the call, for work that was not done.
-    pub(super) fn undo_work(&self, work: CommitWork) {
-        let now = (self.shared.now)();
+/// Shows finished work: messages become visible, replaced ones are gone.
+pub(super) fn apply_finished(shared: &SharedStore, works: Vec<(CommitWork, JobResult)>) {
+    let mut changes: [QueueChanges; QUEUES.len()] = Default::default();
+    let mut bodies = shared.bodies.lock();
+    for (work, done) in works
+        .into_iter()
+        .filter_map(|(work, outcome)| Some((work, outcome.ok()?)))
+    {
         match work {
+            // The caller of `withhold` shows these.
             CommitWork::Messages {
-                instead_of: Some((queue, sequence)),
+                is_withheld: true, ..
+            } => {}
+            CommitWork::Messages {
+                messages,
+                instead_of,
                 ..
             } => {
-                self.shared
-                    .queue(queue)
-                    .update_index(now, |index| index.release_held(sequence));
+                for (sequence, message) in (done.number..).zip(messages) {
+                    let queue = &mut changes[usize::from(record::number_of(message.to))];
+                    queue
+                        .arrivals
+                        .push(cache_arrival(sequence, message, &mut bodies));
+                }
+                if let Some((queue, sequence)) = instead_of {
+                    changes[usize::from(record::number_of(queue))]
+                        .replaced
+                        .push(sequence);
+                }
             }
-            CommitWork::Redrive { from, messages } => {
-                self.shared.queue(from).update_index(now, |index| {
-                    for message in &messages {
-                        index.put_back(message);
-                    }
+            CommitWork::Redrive { messages, .. } => {
+                let moved = messages.into_iter().map(|worn_out| QueueArrival {
+                    sequence: worn_out.sequence,
+                    group: worn_out.group.to_string(),
+                    due: Timestamp::EPOCH,
+                    bytes: 0,
+                    carried: CarriedEvents::default(),
                 });
+                let redrive = usize::from(record::number_of(QueueName::Redrive));
+                changes[redrive].arrivals.extend(moved);
             }
-            // The fate of the object is unknown, so it is read again.
-            CommitWork::Put { key, .. } | CommitWork::Delete { key } => {
-                self.shared.versions.forget(&key);
+            CommitWork::Put { key, .. } => {
+                shared.versions.forget(&key);
+                if !done.was_there {
+                    shared.waiting_objects.add(&key);
+                }
             }
-            CommitWork::Messages { .. } => {}
+            CommitWork::Delete { key } => {
+                shared.versions.forget(&key);
+                if done.was_there {
+                    shared.waiting_objects.remove(&key);
+                }
+            }
         }
+    }
+    drop(bodies);
+    for (name, changes) in QUEUES.into_iter().zip(changes) {
+        update_queue(shared, name, changes);
+    }
+}
+
+/// Deletes messages that were withheld for callers that were told of a failure: no caller would
+/// ever show these messages.
+pub(super) fn delete_withheld(shared: &SharedStore, jobs: &[(CommitWork, JobResult)]) {
+    for (work, outcome) in jobs {
+        if let (
+            CommitWork::Messages {
+                messages,
+                is_withheld: true,
+                ..
+            },
+            Ok(done),
+        ) = (work, outcome)
+        {
+            let behind = done.number + messages.len() as u64;
+            (done.number..behind).for_each(|sequence| shared.inbox.queue_delete(sequence));
+        }
+    }
+}
+
+fn update_queue(shared: &SharedStore, name: QueueName, changes: QueueChanges) {
+    if changes.arrivals.is_empty() && changes.replaced.is_empty() {
+        return;
+    }
+    let now = (shared.now)();
+    shared.queue(name).update_index(now, |index| {
+        changes
+            .replaced
+            .into_iter()
+            .for_each(|sequence| index.forget_held(sequence));
+        for arrival in &changes.arrivals {
+            let arrived = ArrivingMessage {
+                sequence: arrival.sequence,
+                group: &arrival.group,
+                due: arrival.due,
+                bytes: arrival.bytes,
+                carried: arrival.carried,
+            };
+            index.insert(arrived, now.wall);
+        }
+    });
+}
+
+/// Restores memory as it was before the call, for work that was not done.
+pub(super) fn undo_work(shared: &SharedStore, work: CommitWork) {
+    let now = (shared.now)();
+    match work {
+        CommitWork::Messages {
+            instead_of: Some((queue, sequence)),
+            ..
+        } => {
+            shared
+                .queue(queue)
+                .update_index(now, |index| index.release_held(sequence));
+        }
+        CommitWork::Redrive { from, messages } => {
+            shared.queue(from).update_index(now, |index| {
+                for message in &messages {
+                    index.put_back(message);
+                }
+            });
+        }
+        // The fate of the object is unknown, so it is read again.
+        CommitWork::Put { key, .. } | CommitWork::Delete { key } => {
+            shared.versions.forget(&key);
+        }
+        CommitWork::Messages { .. } => {}
     }
 }
 

@@ -3,10 +3,11 @@
 use std::cell::OnceCell;
 
 use posthaste_core::stored::layout;
-use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_ports::QueueName;
 
-use super::CommitThread;
-use crate::embedded::inbox::{CommitBatch, CommitJob, CommitWork, JobFailure, NewMessage};
+use crate::embedded::inbox::{CommitJob, CommitWork, NewMessage};
+use crate::embedded::live::LiveBytes;
+use crate::embedded::shared::SharedStore;
 
 /// The room that work asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,42 +54,32 @@ fn records_bytes(messages: &[NewMessage]) -> u64 {
     records.map(|message| message.body.len() as u64).sum()
 }
 
-impl CommitThread {
-    /// Refuses work as `Full` if there is no room for it: sends that would use the reserve, and
-    /// records that would use a larger one or exceed their bound. A caller that replaces a message
-    /// by records too then does it without them.
-    pub(super) fn refuse_for_lack_of_room(&self, mut batch: CommitBatch) -> CommitBatch {
-        let needs: Vec<RoomNeed> = batch
-            .jobs
-            .iter()
-            .map(|job| RoomNeed::for_work(&job.work))
-            .collect();
-        if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
-            return batch;
-        }
-        let mut room = FreeRoom::measure(self);
-        let admitted: Vec<bool> = needs.into_iter().map(|need| room.admit(need)).collect();
-        let mut admitted = admitted.into_iter();
-        let (kept, refused): (Vec<CommitJob>, Vec<CommitJob>) = batch
-            .jobs
-            .into_iter()
-            .partition(|_| admitted.next().unwrap_or(true));
-        batch.jobs = kept;
-        self.refuse_jobs(
-            refused,
-            &JobFailure {
-                kind: ErrorKind::Full,
-                cause: None,
-            },
-        );
-        batch
+/// Splits jobs into those that there is room for and those that there is none for: sends that would
+/// use the reserve, and records that would use a larger one or exceed their bound. A caller that
+/// replaces a message by records too then does it without them.
+pub(super) fn split_by_room(
+    jobs: Vec<CommitJob>,
+    shared: &SharedStore,
+    live: LiveBytes,
+) -> (Vec<CommitJob>, Vec<CommitJob>) {
+    let needs: Vec<RoomNeed> = jobs
+        .iter()
+        .map(|job| RoomNeed::for_work(&job.work))
+        .collect();
+    if needs.iter().all(|need| *need == RoomNeed::Upkeep) {
+        return (jobs, Vec::new());
     }
+    let mut room = FreeRoom::measure(shared, live);
+    let mut needs = needs.into_iter();
+    jobs.into_iter()
+        .partition(|_| needs.next().is_none_or(|need| room.admit(need)))
 }
 
 /// The bytes that can still be stored: on the device, and in the file, which keeps the room of what
 /// was deleted. Where their number is unknown, the device itself refuses.
 struct FreeRoom<'a> {
-    committer: &'a CommitThread,
+    shared: &'a SharedStore,
+    live: LiveBytes,
     free: u64,
     /// The bytes of records in the store, and of those that were admitted.
     records: u64,
@@ -99,31 +90,26 @@ struct FreeRoom<'a> {
 }
 
 impl<'a> FreeRoom<'a> {
-    fn measure(committer: &'a CommitThread) -> Self {
-        let free = committer
-            .shared
-            .engine
-            .disk()
-            .free_bytes()
-            .unwrap_or(u64::MAX);
+    fn measure(shared: &'a SharedStore, live: LiveBytes) -> Self {
+        let free = shared.engine.disk().free_bytes().unwrap_or(u64::MAX);
         Self {
-            committer,
+            shared,
+            live,
             free,
-            records: committer.live.records,
+            records: live.records,
             in_file: OnceCell::new(),
         }
     }
 
     /// Whether there is room for work. Records that are admitted take their share of the bound.
     fn admit(&mut self, need: RoomNeed) -> bool {
-        let shared = &self.committer.shared;
         match need {
             RoomNeed::Upkeep => true,
-            RoomNeed::Send => self.is_at_least(shared.disk_reserve_bytes),
+            RoomNeed::Send => self.is_at_least(self.shared.disk_reserve_bytes),
             RoomNeed::Records(bytes) => {
                 let after = self.records.saturating_add(bytes);
-                let fits = self.is_at_least(shared.records_reserve_bytes)
-                    && after <= shared.records_bytes_max;
+                let fits = self.is_at_least(self.shared.records_reserve_bytes)
+                    && after <= self.shared.records_bytes_max;
                 if fits {
                     self.records = after;
                 }
@@ -140,12 +126,8 @@ impl<'a> FreeRoom<'a> {
         /// The engine gives a large value pages in powers of two.
         const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
         *self.in_file.get_or_init(|| {
-            let taken = self
-                .committer
-                .live
-                .all
-                .saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
-            let used = self.committer.shared.engine.disk().used_bytes();
+            let taken = self.live.all.saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
+            let used = self.shared.engine.disk().used_bytes();
             used.unwrap_or(u64::MAX).saturating_sub(taken)
         })
     }

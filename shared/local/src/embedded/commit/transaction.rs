@@ -5,10 +5,12 @@ use std::ops::Bound;
 use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::{CommitThread, JobResult};
+use super::CommitThread;
 use crate::embedded::damage::catch_panic;
 use crate::embedded::failure::EngineError;
-use crate::embedded::inbox::{CommitBatch, CommitWork, CompletedJob, JobFailure, NewMessage};
+use crate::embedded::inbox::{
+    CommitBatch, CommitWork, CompletedJob, JobFailure, JobResult, NewMessage,
+};
 use crate::embedded::record::{self, RecordHeader};
 use crate::embedded::store::version_of;
 use crate::embedded::tables::{

@@ -55,7 +55,7 @@ pub(super) struct Case {
     pub(super) is_batching: bool,
     /// `maxRequestsPerSecond` of the first subscription.
     pub(super) rate: Option<f64>,
-    /// Its `maxConcurrentRequests`.
+    /// The `maxConcurrentRequests` of its subscription.
     pub(super) concurrency: Option<u32>,
     pub(super) order: Order,
     /// The time of the endpoints for their answer. The first subscription's host is [`SLOW_HOST`].

@@ -78,7 +78,7 @@ const ONE: Case = Case {
     ..BACKLOG
 };
 
-/// What `Profile=cheap` sets.
+/// The settings of `Profile=cheap`.
 pub(super) const CHEAP: Case = Case {
     name: "the same with `Profile=cheap`",
     events: 5_000,
@@ -88,7 +88,7 @@ pub(super) const CHEAP: Case = Case {
     ..ONE
 };
 
-/// What `Profile=fast` sets.
+/// The settings of `Profile=fast`.
 pub(super) const FAST: Case = Case {
     name: "the same with `Profile=fast`",
     events: 500,

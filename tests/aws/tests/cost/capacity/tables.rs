@@ -114,7 +114,7 @@ fn waits_row(table: &mut String, name: &str, case: &Case, run: &Measured) {
     let _ = writeln!(table, "| {name} | {half:.1} s | {longest:.1} s | {end} s |");
 }
 
-/// What healthy endpoints see of slow ones.
+/// The effect of slow endpoints on healthy ones.
 pub(super) struct Isolation {
     /// The wait of half of their events, and the longest, from [`SETTLED_AFTER`] on.
     pub(super) half: Duration,

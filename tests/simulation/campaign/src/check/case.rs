@@ -1,4 +1,4 @@
-//! What the rules look at: a run, and one event of one subscription in it.
+//! The evidence for the rules: a run, and one event of one subscription in it.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) struct Evidence<'a> {
 pub(super) enum Wants {
     Yes,
     No,
-    /// It was made, changed or stopped at the time.
+    /// The subscription was made, changed or stopped at the time.
     Maybe,
 }
 

@@ -43,7 +43,7 @@ pub(super) fn has_end(case: &Case<'_>, findings: &mut Findings) {
     }
 }
 
-/// What has arrived is no dead letter too.
+/// An event that has arrived is no dead letter too.
 pub(super) fn has_one_end(case: &Case<'_>, findings: &mut Findings) {
     let open = case.letters().filter(|letter| !letter.is_resolved).count();
     let is_unheard = case
@@ -86,7 +86,7 @@ pub(super) fn has_reasons(case: &Case<'_>, findings: &mut Findings) {
     }
 }
 
-/// Why the reason of a dead letter cannot be.
+/// Says why the reason of a dead letter cannot be.
 fn wrong_reason(case: &Case<'_>, letter: &Letter) -> Option<String> {
     let all = DeadLetterReason::ALL.into_iter();
     let reason = all.into_iter().find(|it| it.as_str() == letter.reason);

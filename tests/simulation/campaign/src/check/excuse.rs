@@ -28,9 +28,9 @@ pub(super) enum Excuse {
     RecordsLost,
     /// Topics could not be read, so that their last good copies stayed in use.
     Unreadable,
-    /// What is shared of rates and of open requests could not be read or written.
+    /// The shared states of rates and of open requests could not be read or written.
     Limits,
-    /// What is known of links could not be read or written.
+    /// The states of links could not be read or written.
     Links,
     /// Entries of the audit trail could not be written.
     Trail,
@@ -41,10 +41,10 @@ pub(super) enum Excuse {
 /// Neither another order nor counts of before make anything come again.
 const HARMLESS: [Trick; 2] = [Trick::Reorder, Trick::LagCounts];
 
-/// What makes a request come again.
+/// The excuses that make a request come again.
 pub(super) const AGAIN: [Excuse; 3] = [Excuse::Killed, Excuse::Moved, Excuse::SetBack];
 
-/// What lies beside the way of events: without it they move on.
+/// The objects beside the way of events, which move on without them.
 const BESIDE: [&str; 7] = [
     layout::TOPICS,
     layout::LINKS,

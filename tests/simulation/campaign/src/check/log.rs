@@ -1,4 +1,4 @@
-//! What the delivery log tells of an event.
+//! Rules for what the delivery log tells of an event.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What notices say.
+//! Rules for what notices say.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn lives<'a>(evidence: Evidence<'a>, notice: &Notice) -> Vec<&'a Life> {
     lives.filter(|it| it.name() == notice.name).collect()
 }
 
-/// Why an event cannot have been given up as a notice says.
+/// Says why an event cannot have been given up as a notice says.
 fn why_not_given_up(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static str> {
     let mut events = evidence.history.events.iter();
     let Some(event) = events.find(|it| it.id == notice.event) else {
@@ -62,7 +62,7 @@ fn why_not_given_up(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static 
     (!has_letter).then_some("there is no such dead letter")
 }
 
-/// Why a subscription cannot fail as a notice says.
+/// Says why a subscription cannot fail as a notice says.
 fn why_not_failing(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static str> {
     let mut seen = evidence.history.seen.iter();
     let has_failed = seen.any(|it| {
@@ -80,7 +80,7 @@ fn why_not_failing(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static s
     (!has_failed && !has_expired).then_some("each request has arrived")
 }
 
-/// Why a subscription cannot be disabled as a notice says.
+/// Says why a subscription cannot be disabled as a notice says.
 fn why_not_disabled(evidence: Evidence<'_>, notice: &Notice) -> Option<&'static str> {
     let lives = lives(evidence, notice);
     let mut disabled = lives.iter().flat_map(|it| evidence.disabled(it));

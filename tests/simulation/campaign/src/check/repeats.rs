@@ -1,4 +1,4 @@
-//! What is sent more than once.
+//! Rules for events that are sent more than once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

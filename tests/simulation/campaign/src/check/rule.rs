@@ -11,7 +11,7 @@ pub(super) enum Rule {
     Wanted,
     /// An accepted event has an end.
     End,
-    /// It has one end, not two.
+    /// An event has one end, not two.
     OneEnd,
     /// The reason of a dead letter fits what its endpoint did.
     Reason,
@@ -19,7 +19,7 @@ pub(super) enum Rule {
     Neighbours,
     /// An endpoint that asked for a pause has it, also from a process that begins in it.
     Paused,
-    /// What was recovered and failed again is not recovered for ever.
+    /// An event that was recovered and failed again is not recovered forever.
     Recovers,
     /// The log tells the end that the endpoint saw.
     Told,
@@ -29,7 +29,7 @@ pub(super) enum Rule {
     Early,
     /// Nothing is sent after its life.
     Expired,
-    /// What has arrived is not sent again.
+    /// An event that has arrived is not sent again.
     Repeated,
     /// An event has one `webhook-id`.
     WebhookId,
@@ -45,7 +45,7 @@ pub(super) enum Rule {
     Rate,
     /// No subscription has more requests open than it allows.
     AtOnce,
-    /// Who is well is not delayed by others.
+    /// A subscription that is well is not delayed by others.
     Prompt,
     /// An endpoint that takes events all the time is not held back for those that it does not take.
     Steady,
@@ -55,7 +55,8 @@ pub(super) enum Rule {
     Shown,
     /// Notices tell what happened, and of each event that was given up.
     Notices,
-    /// What is idle goes by itself, and nothing that is used, or for which something waits.
+    /// An idle topic or subscription goes by itself, and none that is used, or for which something
+    /// waits.
     Idle,
     /// The audit trail has each change, and no other.
     Audit,
@@ -63,7 +64,7 @@ pub(super) enum Rule {
     Growth,
 }
 
-/// What is wrong with a run, in words.
+/// The faults of a run, in words.
 #[derive(Debug, Default)]
 pub(super) struct Findings(Vec<String>);
 

@@ -145,8 +145,8 @@ pub(super) fn keeps_pauses(
     }
 }
 
-/// What went by itself had no use for as long as its settings say, and nothing lay in the state
-/// bucket for it.
+/// A subscription that went by itself had no use for as long as its settings say, and nothing lay
+/// in the state bucket for it.
 pub(super) fn goes_when_idle(
     evidence: Evidence<'_>,
     life: &Life,

@@ -188,7 +188,7 @@ pub(super) fn is_steady(case: &Case<'_>, findings: &mut Findings) {
     }
 }
 
-/// What is published when all is well again arrives soon.
+/// An event that is published when all is well again arrives soon.
 pub(super) fn is_alive(case: &Case<'_>, findings: &mut Findings) {
     let history = case.evidence.history;
     let last = history.events.get(history.last_from..);

@@ -25,7 +25,7 @@ pub(super) fn rests(evidence: Evidence<'_>, findings: &mut Findings) {
     }
 }
 
-/// What nobody uses for days has gone by itself.
+/// A topic or subscription that nobody uses for days has gone by itself.
 pub(super) fn has_nothing_idle(evidence: Evidence<'_>, findings: &mut Findings) {
     let idle = &evidence.ends.idle;
     if !idle.is_empty() {

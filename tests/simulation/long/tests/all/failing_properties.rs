@@ -1,5 +1,5 @@
-//! Whatever an endpoint does, and whatever happens meanwhile: it is not hammered, nothing is lost
-//! or stuck, and only what was sent is charged.
+//! An endpoint is not hammered, nothing is lost or stuck, and only sent requests are charged,
+//! whatever the endpoint does and whatever happens meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -216,7 +216,7 @@ impl Days {
         }
     }
 
-    /// What has not arrived, but for the one that cannot.
+    /// Returns the events that have not arrived, but for the one that cannot.
     fn missed(&self) -> Vec<&Event> {
         let all = self.published.iter();
         all.filter(|event| event.1 != "poison" && !self.arrived.contains_key(*event))

@@ -1,4 +1,4 @@
-//! What version 0.1.0 left: this program goes on with all of it. Each event that was accepted has
+//! This program continues with all that version 0.1.0 left. Each event that was accepted has
 //! arrived, arrives or is a dead letter.
 //!
 //! `tests/former` made the files with the release build of 0.1.0: RELEASE.md says how. `folder` is
@@ -45,7 +45,8 @@ const PAUSED: [(&str, &str); 4] = [
     ("custom", "custom"),
 ];
 
-/// What the killed program had accepted, and what had arrived: ids by subscription.
+/// The events that the killed program had accepted, and those that had arrived: ids by
+/// subscription.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Left {
@@ -79,14 +80,14 @@ fn copied(from: &str, to: &str) -> TempDir {
     folder
 }
 
-/// What `serve` left, and the state of this program half a minute later.
+/// The folder that `serve` left, and the state of this program half a minute later.
 fn of_serve() -> (World, Left) {
     let left = Left::read("left.json");
     let world = World::over(copied("folder", ""), left.killed_at + 30 * SECOND);
     (world, left)
 }
 
-/// What the functions left in buckets and queues.
+/// The buckets and queues that the functions left.
 async fn of_functions() -> (World, Left) {
     let text = fs::read(Path::new(FIXTURES).join("aws.json")).expect("a fixture");
     let moved: Moved = serde_json::from_slice(&text).expect("buckets and messages");

@@ -84,7 +84,7 @@ async fn mark(world: &World) -> Option<RecoveryMark> {
     mark.filter(|mark| !mark.is_empty() || mark.cancelled_at.is_some())
 }
 
-/// What of a letter this program and release 0.1.0 write alike.
+/// Leaves of a letter what this program and release 0.1.0 write alike.
 fn as_of_0_1_0(letters: &Bytes) -> Bytes {
     let mut letters: Vec<Value> = serde_json::from_slice(letters).unwrap();
     for letter in &mut letters {

@@ -45,7 +45,7 @@ const LEFT: [&str; 9] = [
     "topics/",
 ];
 
-/// What an object or message says of its version. Objects without one are read by every program.
+/// The version of an object or message. Objects without one are read by every program.
 #[derive(Deserialize)]
 struct Version {
     v: Option<u32>,

@@ -48,7 +48,7 @@ pub(super) struct Book {
     states: BTreeMap<Pair, State>,
     /// The time of the next attempt of each pair that waits for its time.
     next_attempts: BTreeMap<Pair, Timestamp>,
-    /// What the endpoints took.
+    /// The deliveries that the endpoints took.
     pub(super) taken: BTreeSet<Pair>,
     /// Attempts that failed, by subscription.
     pub(super) failed: BTreeMap<String, u64>,

@@ -93,7 +93,7 @@ fn publish(world: &World) -> Arc<Publish<Ports>> {
     })
 }
 
-/// What a page of metrics has of a counter: it appears with the first that is counted.
+/// The expected value of a counter on a page of metrics: it appears with the first that is counted.
 fn counter(expected: u64) -> Option<u64> {
     (expected > 0).then_some(expected)
 }

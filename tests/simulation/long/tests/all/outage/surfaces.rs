@@ -22,7 +22,7 @@ use tower::ServiceExt;
 
 use super::browser::{Browser, between, number};
 
-/// What one surface says of a subscription.
+/// The figures of a subscription on one surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) waiting: u64,
@@ -39,9 +39,9 @@ pub(super) struct Overview {
     /// The newest point of the chart: due, for a retry, held.
     pub(super) chart: [u64; 3],
     pub(super) links_down: u64,
-    /// What was delivered in the last hour.
+    /// The number of events that were delivered in the last hour.
     pub(super) delivered: u64,
-    /// What became a dead letter in the last hour.
+    /// The number of dead letters of the last hour.
     pub(super) letters: u64,
 }
 
@@ -240,7 +240,7 @@ impl Surfaces {
         self.get(&format!("/topics/orders/events/{id}")).await
     }
 
-    /// What the console's page of an event says: its state, and that of each subscription.
+    /// Reads the console's page of an event: its state, and that of each subscription.
     pub(super) async fn event_page(&self, id: &str) -> (Option<String>, BTreeMap<String, String>) {
         let url = format!("/console/topics/orders/events/{id}");
         let page = self.browser.page(&url).await;

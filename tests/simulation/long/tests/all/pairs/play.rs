@@ -20,7 +20,7 @@ use super::scenario::{Scenario, id_of, messages};
 /// Steps that are made after all has come to rest: what rests begins nothing by itself.
 const STEPS_AT_REST: usize = 2;
 
-/// What a scenario has left before anything fails. Each run has a copy of it.
+/// The state that a scenario has left before anything fails. Each run has a copy of it.
 pub(crate) struct Prepared {
     folder: TempDir,
     now: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Played {
     pub(crate) faults: u64,
     /// The calls that failed, in words.
     pub(crate) failed: Vec<String>,
-    /// What does not hold.
+    /// The rule that does not hold, in words.
     pub(crate) mistakes: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ struct Running {
     killed_by: Option<u64>,
     step: usize,
     rested: usize,
-    /// How often each event was taken by the endpoint.
+    /// The number of times that the endpoint took each event.
     arrivals: BTreeMap<String, u64>,
     mistakes: Vec<String>,
 }

@@ -34,7 +34,7 @@ pub(crate) trait Scenario {
     /// Whether nothing is left to do, beside what is in the queues.
     async fn is_at_rest(world: &World) -> bool;
 
-    /// What does not hold at the end, where these events have arrived.
+    /// Returns the rules that do not hold at the end, where these events have arrived.
     async fn mistakes(world: &World, arrived: &BTreeSet<String>) -> Vec<String>;
 }
 
