@@ -17,8 +17,8 @@ use crate::api::{
     ReplaySource, ReplayState, ReplayView,
 };
 use crate::model::{
-    DeadLetterReason, FormatError, Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, StoredFormat,
-    SubscriptionCreation, SubscriptionName, Timestamp, TopicName, render_json,
+    DeadLetterReason, FormatError, Identity, LetterPlace, StoredFormat, SubscriptionCreation,
+    SubscriptionName, Timestamp, TopicName, render_json,
 };
 
 /// The prefix of all replays.
@@ -354,13 +354,11 @@ impl ReplayProgress {
     /// Something could not be sent again. It is counted, and shown while there is room.
     pub fn add_failure(&mut self, key: &str, index: Option<usize>, detail: String) {
         self.failed += 1;
-        if self.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-            self.failures.push(ReplayFailure {
-                key: key.to_owned(),
-                index,
-                detail,
-            });
-        }
+        let failure = ReplayFailure {
+            index,
+            ..ReplayFailure::of_object(key, detail)
+        };
+        failure.show_in(&mut self.failures);
     }
 
     /// An object could not be read or sent in a run: in how many that makes.
@@ -381,7 +379,7 @@ impl ReplayProgress {
 mod tests {
     use super::*;
     use crate::api::ReplayOutcomes;
-    use crate::model::{CreationId, CreationRecord};
+    use crate::model::{CreationId, CreationRecord, REPLAY_FAILURES_SHOWN_MAX};
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.
