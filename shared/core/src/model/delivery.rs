@@ -331,8 +331,11 @@ impl Delivery {
         if let Some(subscription) = subscription {
             return subscription.delivery_log.unwrap_or(default);
         }
-        let is_counted = |entry: &DeliveryEntry| entry.marks.is_counted(self.attempts);
-        if default == DeliveryLogMode::Off && self.events.iter().any(is_counted) {
+        let is_counted = self
+            .events
+            .iter()
+            .any(|entry| entry.marks.is_counted(self.attempts));
+        if default == DeliveryLogMode::Off && is_counted {
             DeliveryLogMode::Attempts
         } else {
             default
