@@ -171,10 +171,10 @@ impl SlowTargets {
         now: Timestamp,
     ) -> Option<(DeliveryTarget, Timestamp)> {
         let link = DeliveryTarget::Link(target.link().clone());
-        let entry = |key: DeliveryTarget| self.slow_until.get(&key).map(|until| (key, *until));
-        let live = |entry: &(DeliveryTarget, Timestamp)| entry.1 > now;
-        let of_link = entry(link).filter(live);
-        of_link.or_else(|| entry(target.clone()).filter(live))
+        [&link, target].into_iter().find_map(|key| {
+            let until = *self.slow_until.get(key)?;
+            (until > now).then(|| (key.clone(), until))
+        })
     }
 
     /// A target that becomes slow. With another subscription of its link, the link does.

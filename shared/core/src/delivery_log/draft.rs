@@ -235,14 +235,13 @@ impl<'a> RecordedEvent<'a> {
         if !self.keeps_payload || self.delivery.attempts > 0 {
             return (None, None);
         }
-        let within_limit = |text: &Bytes| text.len() <= LOG_PAYLOAD_BYTES_MAX;
-        let payload =
-            self.text
-                .filter(|text| within_limit(text))
-                .map(|text| match &self.entry.envelope {
-                    Some(envelope) => envelope.wrap_event(text, &[]),
-                    None => text.clone(),
-                });
+        let payload = self
+            .text
+            .filter(|text| text.len() <= LOG_PAYLOAD_BYTES_MAX)
+            .map(|text| match &self.entry.envelope {
+                Some(envelope) => envelope.wrap_event(text, &[]),
+                None => text.clone(),
+            });
         match (payload, &self.entry.payload) {
             (Some(payload), _) => (Some(payload), None),
             (None, EventPayload::Stored { key, .. }) => (None, Some(key)),

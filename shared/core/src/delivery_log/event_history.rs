@@ -63,9 +63,10 @@ fn pending_records(
     now: Timestamp,
 ) -> Vec<LogRecord> {
     let mut meant: BTreeMap<[&str; 2], MatchedSubscriptions<'_>> = BTreeMap::new();
-    let is_complete =
-        |record: &&LogRecord| complete_from.is_none_or(|from| record.accepted_at >= from);
-    for record in records.iter().filter(is_complete) {
+    for record in records {
+        if complete_from.is_some_and(|from| record.accepted_at < from) {
+            continue;
+        }
         let Some(names) = &record.matched else {
             continue;
         };
@@ -129,26 +130,22 @@ fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> L
 /// The state of an event: the least of its deliveries'. One that failed does not count once a later
 /// delivery to the same subscription, by a replay or a resend, says more.
 fn event_state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
-    let is_again = |of: &DeliveryHistory| {
-        matches!(
-            of.first().origin,
-            AttemptOrigin::Replay | AttemptOrigin::Resend
-        )
-    };
-    let is_replaced = |of: &DeliveryHistory| {
-        has_failed(of.state)
-            && deliveries.iter().any(|other| {
-                is_again(other)
-                    && other.subscription == of.subscription
-                    && other.topic == of.topic
-                    && other.first().time >= of.ending_record().time
-                    && other.key != of.key
-            })
-    };
-    let counted = deliveries.iter().filter(|of| !is_replaced(of));
-    counted
-        .map(|of| of.state)
+    deliveries
+        .iter()
+        .filter(|delivery| !has_failed(delivery.state) || !is_sent_again(delivery, deliveries))
+        .map(|delivery| delivery.state)
         .min_by_key(|state| state_progress(*state))
+}
+
+/// Whether one of `others` is a later delivery of the event to the same subscription.
+fn is_sent_again(delivery: &DeliveryHistory, others: &[DeliveryHistory]) -> bool {
+    others.iter().any(|other| {
+        other.first().origin.is_sent_again()
+            && other.subscription == delivery.subscription
+            && other.topic == delivery.topic
+            && other.first().time >= delivery.ending_record().time
+            && other.key != delivery.key
+    })
 }
 
 const fn has_failed(state: DeliveryState) -> bool {

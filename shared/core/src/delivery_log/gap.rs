@@ -88,25 +88,31 @@ impl LogGap {
                 .filter(|_| look.is_copy)
                 .map_or(last_seen, |copied_at| copied_at.min(now))
         };
-        let gap = |from, to, cause| Self {
-            from,
-            to,
-            cause,
-            attempts_max: None,
-        };
         if look.is_copy {
-            return vec![gap(known_until, now, GapCause::Copy)];
+            return vec![Self {
+                from: known_until,
+                to: now,
+                cause: GapCause::Copy,
+                attempts_max: None,
+            }];
         }
-        let missing = is_short.then(|| gap(known_until, last_seen, GapCause::MissingFiles));
+        let missing = is_short.then_some(Self {
+            from: known_until,
+            to: last_seen,
+            cause: GapCause::MissingFiles,
+            attempts_max: None,
+        });
         let under_way_max = match former.ended {
             Some((_, 0)) => 0,
             _ => look.under_way_max,
         };
         let is_unseen =
             former.ended.is_none() && now.since(last_seen) >= UNSEEN_MIN + look.quiet_max;
-        let killed = (under_way_max > 0 || is_unseen).then(|| Self {
+        let killed = (under_way_max > 0 || is_unseen).then_some(Self {
+            from: last_seen,
+            to: now,
+            cause: GapCause::Killed,
             attempts_max: Some(under_way_max),
-            ..gap(last_seen, now, GapCause::Killed)
         });
         missing.into_iter().chain(killed).collect()
     }

@@ -28,15 +28,15 @@ pub struct MergeNote {
 /// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is to
 /// be done. While the hour goes on, only fresh files are; once it is closed, all.
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
-    let fresh = || files.iter().filter(|file| file.is_fresh());
+    let fresh = files.iter().filter(|file| file.is_fresh());
+    let fresh_files = fresh.clone().count();
     let merges: BTreeSet<&str> = files.iter().filter_map(merge_id).collect();
-    let fresh_files = fresh().count();
     let is_merged = merges.len() == 1;
     let is_late = is_merged && fresh_files <= LATE_FILES_MAX;
     if !is_closed {
         let is_step = fresh_files >= FRESH_FILES_MAX;
         return if is_step {
-            fresh().cloned().collect()
+            fresh.cloned().collect()
         } else {
             Vec::new()
         };
@@ -54,13 +54,13 @@ pub fn leftover_files(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
         .flat_map(|merge| merge.sources)
         .map(String::as_str)
         .collect();
-    let is_cut_short = |file: &FileKey| merge_id(file).is_some_and(|id| !merges[id].is_whole());
-    let is_left =
-        |file: &&FileKey| sources.contains(file.file_name().as_str()) || is_cut_short(file);
     files
         .iter()
         .map(|(file, _)| file)
-        .filter(is_left)
+        .filter(|file| {
+            let is_cut_short = merge_id(file).is_some_and(|id| !merges[id].is_whole());
+            is_cut_short || sources.contains(file.file_name().as_str())
+        })
         .cloned()
         .collect()
 }

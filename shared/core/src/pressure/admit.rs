@@ -164,28 +164,11 @@ pub fn pressure_cause(
     admission: &Admission,
 ) -> Option<PressureCause> {
     let topic = topic.and_then(|topic| state.topic(topic));
-    let refusing = || {
-        let of_topic = topic.filter(|topic| topic.drain_time.refuses_tier(tier));
-        state
-            .refusing_resource(tier)
-            .map(PressureCause::from_resource)
-            .or_else(|| of_topic.map(TopicPressure::as_cause))
-    };
     match admission {
-        Admission::Refuse { .. } => refusing(),
-        Admission::Delay(_) => refusing().or_else(|| {
-            let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
-            let of_state = state
-                .tarpitting_resource()
-                .map(PressureCause::from_resource);
-            match of_topic {
-                Some(topic) if topic.wait_ms(tier) > state_wait_ms(state, tier) => {
-                    Some(topic.as_cause())
-                }
-                Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
-                None => of_state,
-            }
-        }),
+        Admission::Refuse { .. } => refusing_cause(state, topic, tier),
+        Admission::Delay(_) => {
+            refusing_cause(state, topic, tier).or_else(|| tarpitting_cause(state, topic, tier))
+        }
         Admission::Accept => {
             let of_topic =
                 topic.filter(|topic| topic.drain_time.effective_level() > state.effective_level());
@@ -194,6 +177,35 @@ pub fn pressure_cause(
                 None => state.worst_resource().map(PressureCause::from_resource),
             }
         }
+    }
+}
+
+fn refusing_cause(
+    state: &PressureState,
+    topic: Option<&TopicPressure>,
+    tier: ProducerTier,
+) -> Option<PressureCause> {
+    if let Some(resource) = state.refusing_resource(tier) {
+        return Some(PressureCause::from_resource(resource));
+    }
+    topic
+        .filter(|topic| topic.drain_time.refuses_tier(tier))
+        .map(TopicPressure::as_cause)
+}
+
+fn tarpitting_cause(
+    state: &PressureState,
+    topic: Option<&TopicPressure>,
+    tier: ProducerTier,
+) -> Option<PressureCause> {
+    let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
+    let of_state = state
+        .tarpitting_resource()
+        .map(PressureCause::from_resource);
+    match of_topic {
+        Some(topic) if topic.wait_ms(tier) > state_wait_ms(state, tier) => Some(topic.as_cause()),
+        Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
+        None => of_state,
     }
 }
 

@@ -100,12 +100,11 @@ impl ParkedWalk {
 
     /// The part of the checkpoint that the next run resumes from; the other members are empty.
     pub fn into_checkpoint(self) -> WakeCheckpoint {
-        let open_from = |reached: u64| {
-            self.retry_from
-                .map_or(reached, |minute| minute.min(reached))
-        };
+        let open_from_minute = self
+            .reached
+            .map(|reached| self.retry_from.map_or(reached, |retry| retry.min(reached)));
         WakeCheckpoint {
-            open_from_minute: self.reached.map(open_from),
+            open_from_minute,
             scan_at: self.scan_at,
             expired_to: self.expired_to,
             ..WakeCheckpoint::default()

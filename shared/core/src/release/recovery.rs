@@ -91,7 +91,6 @@ impl RecoveryRules {
         object: &str,
         index: usize,
     ) -> Option<LeftOutReason> {
-        let is_cancelled = |since: Timestamp| self.cancelled_at.is_some_and(|at| since <= at);
         let is_on_its_way = self
             .on_its_way
             .iter()
@@ -99,7 +98,7 @@ impl RecoveryRules {
         let Some((since, life)) = letter.outage_since.zip(letter.earlier_life()) else {
             return Some(LeftOutReason::NoOutage);
         };
-        if is_cancelled(since) {
+        if self.cancelled_at.is_some_and(|at| since <= at) {
             Some(LeftOutReason::NoOutage)
         } else if is_on_its_way {
             Some(LeftOutReason::SentAgain)

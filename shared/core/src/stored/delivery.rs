@@ -267,13 +267,12 @@ impl DeliveryWire<'_> {
 
     fn into_delivery(self, body: &Bytes) -> Result<Delivery, FormatError> {
         let mut matched: Option<Arc<str>> = None;
-        let entry = |entry: EntryWire<'_>| {
+        let events = self.events.into_iter().map(|entry| {
             if let Some(names) = &entry.matched {
                 matched = (!names.is_empty()).then(|| Arc::from(&**names));
             }
             entry.into_entry(body, matched.clone())
-        };
-        let events = self.events.into_iter().map(entry);
+        });
         Ok(Delivery {
             topic: self.topic,
             subscription: self.subscription,
@@ -333,11 +332,7 @@ impl PayloadWire {
         self,
         names: Option<Box<EventNames<'static>>>,
     ) -> Result<EventPayload, FormatError> {
-        let parse = |text: String| {
-            PayloadDigest::parse(&text)
-                .ok_or_else(|| FORMAT.malformed_error("sha256: expected 64 hexadecimal digits"))
-        };
-        let digest = self.sha256.map(parse).transpose()?;
+        let digest = self.sha256.as_deref().map(parse_digest).transpose()?;
         Ok(EventPayload::Stored {
             key: self.key,
             bytes: self.bytes,
@@ -345,6 +340,11 @@ impl PayloadWire {
             names,
         })
     }
+}
+
+fn parse_digest(text: &str) -> Result<PayloadDigest, FormatError> {
+    PayloadDigest::parse(text)
+        .ok_or_else(|| FORMAT.malformed_error("sha256: expected 64 hexadecimal digits"))
 }
 
 /// Writes an object without its closing brace, so that a member with raw JSON can follow.

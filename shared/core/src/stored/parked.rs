@@ -61,7 +61,8 @@ pub fn parked_id(at: Timestamp, uuid: &str) -> String {
 /// [`render_parked`] takes them.
 pub fn scheduled_key(
     not_before: Timestamp,
-    (topic, subscription): (&TopicName, &SubscriptionName),
+    topic: &TopicName,
+    subscription: &SubscriptionName,
     request_id: &str,
     messages: &[Bytes],
 ) -> String {
@@ -126,8 +127,10 @@ fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
     let (rest, accepted_secs) = key.strip_suffix(".json")?.rsplit_once('.')?;
     let (begin, events) = rest.rsplit_once('.')?;
     // A folder has a dot as well.
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(events) && is_number(accepted_secs)).then_some((begin, events, accepted_secs))
+    let are_numbers = [events, accepted_secs]
+        .iter()
+        .all(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    are_numbers.then_some((begin, events, accepted_secs))
 }
 
 /// What messages carry. One that is not understood has one event, of an unknown age.

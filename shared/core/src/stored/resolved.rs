@@ -106,16 +106,16 @@ impl ResolvedLetters {
     /// many places, and is refused before they take memory.
     pub fn parse_bounded(bytes: &[u8], letters_max: usize) -> Result<Self, FormatError> {
         let ResolvedWire { letters, newer } = FORMAT.read(bytes)?;
-        let is_beyond = |[_, last]: &[usize; 2]| *last >= letters_max;
         let lengths = letters
             .iter()
             .map(|[first, last]| (last + 1).saturating_sub(*first));
         let newer_count: usize = newer.iter().map(|it| it.letters.len()).sum();
-        let is_long = |it: &NewerWire| it.object.len() > OBJECT_KEY_BYTES_MAX;
-        if letters.iter().any(is_beyond)
+        if letters.iter().any(|[_, last]| *last >= letters_max)
             || lengths.sum::<usize>() > letters_max
             || newer_count > letters_max
-            || newer.iter().any(is_long)
+            || newer
+                .iter()
+                .any(|it| it.object.len() > OBJECT_KEY_BYTES_MAX)
         {
             return Err(FORMAT.malformed_error("a place that no letter can have"));
         }

@@ -19,9 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{
-    KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
-    SubscriptionSettings, TierKeys, TopicKeySettings, TopicKeysView, TopicSettings,
-    check_topic_keys, compile_topic,
+    KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError, TierKeys,
+    TopicKeySettings, TopicKeysView, TopicSettings, check_topic_keys, compile_topic,
 };
 use crate::model::{
     CreationId, DeliveryLogMode, FormatError, Secret, StoredFormat, SubscriptionCreation,
@@ -178,9 +177,10 @@ impl TopicRecord {
         record.settings.record_unmatched = take(&mut record.record_unmatched);
         record.settings.not_before_attribute = record.not_before_attribute.take();
         record.settings.sender_headers = record.sender_headers.take();
-        let failed_notices = record.delivery_failed_notices.take();
-        let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
-        record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
+        // A record of 0.1 does not say whether there are notices of failed deliveries.
+        let is_of_0_1 = record.settings.notices_topic.is_some().then_some(true);
+        record.settings.delivery_failed_notices =
+            record.delivery_failed_notices.take().or(is_of_0_1);
         for (name, chosen) in take(&mut record.while_disabled) {
             if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
                 subscription.while_disabled = Some(chosen);
@@ -275,14 +275,11 @@ impl TopicRecord {
         now: Timestamp,
         random: impl FnMut() -> CreationId,
     ) -> Self {
-        let was_there = |name: &SubscriptionName| {
-            before.is_some_and(|before| before.settings.subscriptions.contains_key(name))
-        };
-        let subscriptions = self
-            .settings
-            .subscriptions
-            .keys()
-            .map(|name| (name, !was_there(name)));
+        let subscriptions = self.settings.subscriptions.keys().map(|name| {
+            let is_new =
+                before.is_none_or(|before| !before.settings.subscriptions.contains_key(name));
+            (name, is_new)
+        });
         self.creations = self
             .creations
             .after_write(before.is_none(), subscriptions, now, random);
@@ -331,13 +328,12 @@ impl TopicRecord {
 
     /// Takes out the subscriptions whose time is over, and answers their names.
     pub fn take_expired(&mut self, now: Timestamp) -> Vec<SubscriptionName> {
-        let is_over = |settings: &SubscriptionSettings| {
+        let subscriptions = &mut self.settings.subscriptions;
+        let expired = subscriptions.extract_if(.., |_, settings| {
             settings
                 .expiration_time_utc
                 .is_some_and(|ends_at| now >= ends_at.0)
-        };
-        let subscriptions = &mut self.settings.subscriptions;
-        let expired = subscriptions.extract_if(.., |_, settings| is_over(settings));
+        });
         expired.map(|(name, _)| name).collect()
     }
 
@@ -391,14 +387,15 @@ impl TopicRecord {
 
     /// The keys as they open the topic.
     pub fn topic_keys(&self) -> TopicKeys {
-        let secret = |key: &SecretText| Secret::new(key.expose());
-        let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
+        let key1 = Secret::new(self.key1.expose());
+        let key2 = Secret::new(self.key2.expose());
+        let keys = TopicKeys::new(key1, key2);
         let shown = self.shown_keys();
         let more = shown
             .present_keys()
             .filter(|(name, _)| !name.is_permanent());
         more.fold(keys, |keys, (name, key)| {
-            keys.with_key(name.tier(), secret(key))
+            keys.with_key(name.tier(), Secret::new(key.expose()))
         })
     }
 

@@ -176,8 +176,10 @@ fn html_unit(rest: &[u8]) -> EscapeUnit {
 /// A character by its number, which may begin with any number of zeros. `before` bytes stand before
 /// its digits.
 fn numbered_unit(digits: &[u8], radix: u32, before: usize) -> EscapeUnit {
-    let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
-    let Some(length) = digits.iter().position(|byte| !is_digit(byte)) else {
+    let Some(length) = digits
+        .iter()
+        .position(|byte| !char::from(*byte).is_digit(radix))
+    else {
         return EscapeUnit::Partial;
     };
     let character = parse_digits(&digits[..length], radix).and_then(char::from_u32);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{
-    AttemptOrigin, DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
+    DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
 };
 use crate::model::{
     Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
@@ -195,10 +195,8 @@ impl ReplaySelection {
 
     /// The keys that were named, in order, after this one; `None` if objects are to be listed.
     pub fn keys_after(&self, after: Option<&str>) -> Option<impl Iterator<Item = &str>> {
-        let is_after = move |key: &&str| after.is_none_or(|after| *key > after);
-        self.keys
-            .as_ref()
-            .map(|keys| keys.iter().map(String::as_str).filter(is_after))
+        let keys = self.keys.as_ref()?.iter().map(String::as_str);
+        Some(keys.filter(move |key| after.is_none_or(|after| *key > after)))
     }
 
     /// Why an object that a list shows is left out; `None` if it was written in the time that was
@@ -274,7 +272,7 @@ impl ReplaySelection {
                 .event_type
                 .as_ref()
                 .is_some_and(|event_type| self.types.contains(event_type));
-        if matches!(record.origin, AttemptOrigin::Replay | AttemptOrigin::Resend) {
+        if record.origin.is_sent_again() {
             Some(LeftOutReason::SentAgain)
         } else if !is_own {
             Some(LeftOutReason::Former)
