@@ -48,10 +48,10 @@ pub const SLOW_AFTER_DEFAULT: Duration = Duration::from_secs(2);
 /// A delivery queue, and the invocations that serve it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum DeliveryLane {
-    /// That of all deliveries, unless their target is slow.
+    /// The lane of all deliveries, unless their target is slow.
     #[default]
     Quick,
-    /// That of deliveries to slow targets.
+    /// The lane of deliveries to slow targets.
     Slow,
 }
 

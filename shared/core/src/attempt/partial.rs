@@ -29,7 +29,7 @@ pub enum BatchAcknowledgement {
     Nothing(ReportError),
 }
 
-/// Why a report cannot be understood.
+/// The reason why a report cannot be understood.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReportError {
     /// The answer was not read to its end, so that what it names is not known.

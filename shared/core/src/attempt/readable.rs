@@ -59,7 +59,7 @@ pub fn readable_text<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) 
     }
 }
 
-/// Where an answer of this status leads, as it says.
+/// The location that a response with a status of redirection names.
 pub fn redirect_location(status: u16, headers: &HeaderMap) -> Option<String> {
     if !(300..400).contains(&status) {
         return None;

@@ -47,14 +47,14 @@ pub enum Observation {
     ProbeFailed {
         /// The holder of the lease.
         by: String,
-        /// How.
+        /// The last failure.
         last: RequestFailure,
     },
     /// The probe of this lease was refused: the endpoint answers, but it may refuse everything.
     ProbeRefused {
         /// The holder of the lease.
         by: String,
-        /// How.
+        /// The last failure.
         last: RequestFailure,
     },
     /// The probe of this lease succeeded.

@@ -1,4 +1,4 @@
-//! Which delivery of an event is sent again, and where its payload may be.
+//! The delivery of an event that is sent again, and the places where its payload may be.
 
 use super::{DeliveryHistory, DeliveryState, LogRecord};
 use crate::model::{Identity, SubscriptionCreation, webhook_id_of};
@@ -15,7 +15,7 @@ pub struct ResendChoice<'a> {
     pub is_waiting: bool,
 }
 
-/// Why none can be sent again.
+/// The reason why no delivery can be sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResendRefusal {
     /// There is no such delivery.

@@ -1,4 +1,4 @@
-//! What became of an event as a whole: its deliveries, those included that have no record of their
+//! The history of an event as a whole: its deliveries, those included that have no record of their
 //! own yet, and the state that follows from them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,7 +106,7 @@ fn scheduled_for(event: &LogRecord) -> Option<Timestamp> {
         .filter(|_| event.kind == RecordKind::Accepted)
 }
 
-/// What is known of a delivery without a record: the event, when it was accepted, and for when.
+/// The record of a delivery without one: the event, when it was accepted, and for when.
 fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> LogRecord {
     LogRecord {
         record_id: format!("{}/{subscription}", event.delivery_key),
@@ -152,8 +152,8 @@ const fn has_failed(state: DeliveryState) -> bool {
     matches!(state, DeliveryState::DeadLettered | DeliveryState::Dropped)
 }
 
-/// How far an event is in a state. One that waits is not at its end, and one that was given up has
-/// not arrived.
+/// The progress of an event in a state. One that waits is not at its end, and one that was given up
+/// has not arrived.
 const fn state_progress(state: DeliveryState) -> u8 {
     match state {
         DeliveryState::Unknown => 0,

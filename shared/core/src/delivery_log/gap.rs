@@ -1,5 +1,5 @@
-//! Times of which the log may lack records: after a copy of the data folder was started, where files
-//! of the log are gone, and where a process ended before what it did was written down.
+//! Times of which the log may lack records: after a copy of the data folder was started, where
+//! files of the log are gone, and where a process ended before what it did was written down.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::Timestamp;
 
 /// Least time without a process, after one that did not end in order, of which the log says that it
-/// may lack records. It counts from when the process would have written again. A supervisor starts a process again sooner. A snapshot of a disk that is put
-/// back looks like a process that was killed, and is seldom put back within a minute.
+/// may lack records. It counts from when the process would have written again. A supervisor starts
+/// a process again sooner. A snapshot of a disk that is put back looks like a process that was
+/// killed, and is seldom put back within a minute.
 const UNSEEN_MIN: Duration = Duration::from_mins(1);
 
 /// A time of which the log may lack records.
@@ -55,7 +56,7 @@ pub struct FormerRun {
     pub log_end: Option<Timestamp>,
 }
 
-/// What a start finds.
+/// The findings of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartLook {
     /// The time of the start.

@@ -1,4 +1,4 @@
-//! What became of an event: its records, gathered by delivery.
+//! The history of an event: its records, gathered by delivery.
 
 use std::collections::{BTreeMap, HashSet};
 

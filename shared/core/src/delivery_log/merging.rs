@@ -2,8 +2,8 @@
 //!
 //! A merge writes its parts in order; the last one names what was merged. Only then are those files
 //! deleted. So after a crash either the last part is there, and the rest of the files it names can
-//! go, or it is not, and the parts can go. [`leftover_files`] are deleted before another merge of the
-//! hour begins.
+//! go, or it is not, and the parts can go. [`leftover_files`] are deleted before another merge of
+//! the hour begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const FRESH_FILES_MAX: usize = 60;
 /// Fresh files that a merged hour may have before it is merged again: late records, which are few.
 pub(super) const LATE_FILES_MAX: usize = 10;
 
-/// What a merged file says about its merge.
+/// The note of a merged file about its merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeNote {
     /// The number of the part, from 0.
@@ -25,8 +25,8 @@ pub struct MergeNote {
     pub sources: Option<Vec<String>>,
 }
 
-/// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is to
-/// be done. While the hour goes on, only fresh files are; once it is closed, all.
+/// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is
+/// to be done. While the hour goes on, only fresh files are; once it is closed, all.
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
     let fresh = files.iter().filter(|file| file.is_fresh());
     let fresh_files = fresh.clone().count();

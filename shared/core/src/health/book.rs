@@ -1,4 +1,4 @@
-//! What is known of all subscriptions whose tries fail, or did a short time ago: one object.
+//! The book of all subscriptions whose tries fail, or did a short time ago: one object.
 
 use std::collections::BTreeMap;
 
@@ -256,7 +256,7 @@ impl HealthBook {
 /// them, and notes a subscription for which there is no room. wake decides about notices, and
 /// forgets a subscription that is not disabled any more.
 impl HealthBook {
-    /// What a subscription misses and was kept; `None` where nothing is known.
+    /// The events that a subscription misses and that were kept; `None` where nothing is known.
     pub fn missed_by(&self, key: &str) -> Option<&MissedEvents> {
         self.missed.get(key)
     }

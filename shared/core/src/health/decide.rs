@@ -17,7 +17,7 @@ const SUBSCRIPTIONS_TOGETHER_MIN: usize = 5;
 /// an event that was tried before: its failure may be told of later.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// What its record says of a subscription in the book.
+/// The state of a subscription in the book, as its record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedStatus {
     /// Events are delivered.
@@ -28,16 +28,16 @@ pub enum RecordedStatus {
     Unknown,
 }
 
-/// What is known of a subscription elsewhere.
+/// Facts about a subscription that are known elsewhere.
 #[derive(Debug, Clone)]
 pub struct HealthFacts {
-    /// What its record says.
+    /// The state that its record says.
     pub standing: RecordedStatus,
     /// The link of its endpoint.
     pub link: String,
-    /// What the circuit knows of the subscription.
+    /// The circuit's condition of the subscription.
     pub own: Option<TargetCondition>,
-    /// What it knows of the link.
+    /// The circuit's condition of the link.
     pub of_link: Option<TargetCondition>,
 }
 
@@ -197,8 +197,8 @@ impl HealthBook {
         }
     }
 
-    /// Of a link in `known`, the incident was opened before, and keeps its time: its notice's id
-    /// has it.
+    /// Opens an incident. That of a link in `known` was opened before, and keeps its time: its
+    /// notice's id has it.
     fn open_incident(
         &mut self,
         key: &str,
@@ -236,7 +236,7 @@ impl HealthBook {
         }
     }
 
-    /// Of an event that is late because its link is the cause, the link's notice has told.
+    /// Notes the events that are late. Where a link is the cause, its notice has told of them.
     fn note_delays(&mut self, now: Timestamp, settings: &ArrivalSettings) {
         for health in self.subscriptions.values_mut() {
             let oldest = health

@@ -10,7 +10,7 @@ use crate::attempt::EntryVerdict;
 use crate::delivery_log::{LogRecord, LogResult, RecordKind};
 use crate::model::{DeadLetterReason, Delivery, OutcomeName, Timestamp};
 
-/// What became of a try.
+/// The result of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryResult {
     /// The event arrived.
@@ -41,7 +41,7 @@ pub struct SeenTry<'a> {
     pub at: Timestamp,
     /// Whether the event was neither tried nor handed back before.
     pub is_first: bool,
-    /// What became of it.
+    /// The result of the try.
     pub result: TryResult,
 }
 

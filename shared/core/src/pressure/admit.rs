@@ -24,7 +24,7 @@ pub enum Admission {
     },
 }
 
-/// What a producer waits for, or is refused for.
+/// The resource that a producer waits for, or is refused for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PressureCause {
     /// The resource.
@@ -48,7 +48,7 @@ pub struct DueOfSubscription {
 pub struct ReplayWait {
     /// The time after which it may try again.
     pub retry_after: Duration,
-    /// What it waits for; `None` where a wait only runs out.
+    /// The cause of the wait; `None` where a wait only runs out.
     pub pressing: Option<PressureCause>,
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn decide_admission(
     }
 }
 
-/// The wait of a replay, and of one event that is sent again: they are of the tier `bulk`, and go on
-/// only while no resource whose level has consequences is above Normal. `None` if it may go on.
+/// The wait of a replay, and of one event that is sent again: they are of the tier `bulk`, and go
+/// on only while no resource whose level has consequences is above Normal. `None` if it may go on.
 pub fn replay_wait(
     state: Option<&PressureState>,
     topic: &TopicName,
@@ -256,7 +256,7 @@ impl TopicPressure {
         wait_ms(self.tarpit_ms, 0, level, tier)
     }
 
-    /// What its producers wait for.
+    /// The cause of its producers' wait.
     fn as_cause(&self) -> PressureCause {
         PressureCause {
             resource: self.drain_time.clone(),

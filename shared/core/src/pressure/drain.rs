@@ -89,7 +89,8 @@ pub struct DrainLook {
     pub subscriptions: Vec<SubscriptionDrain>,
     /// Whether a request waited for a place that all subscriptions share since the last look.
     pub shared_places_ran_out: bool,
-    /// What processes reported of the two kinds of subscriptions, where that is all that is known.
+    /// The reports of processes about the two kinds of subscriptions, where that is all that is
+    /// known.
     pub reported: Option<ReportedDrain>,
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::model::Timestamp;
 use crate::stored::{WakeCheckpoint, layout};
 
-/// How far before the open minute a list begins: as much as the clocks of two workers may be apart,
-/// and an object be written late.
+/// Minutes by which a list begins before the open one: as much as the clocks of two workers may be
+/// apart, and an object be written late.
 const STEP_BACK_MINUTES: u64 = 10;
 
 /// Time between two scans of what lies before the list's beginning, for objects that were written

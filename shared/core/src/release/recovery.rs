@@ -69,7 +69,7 @@ pub fn ramped_rate(rate_per_second: u32, ramp_from: Timestamp, now: Timestamp) -
         .min(rate_per_second)
 }
 
-/// Which letters a recovery sends.
+/// The choice of letters that a recovery sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryRules {
     /// The time after its first acceptance in which an event is sent again.
@@ -84,7 +84,7 @@ pub struct RecoveryRules {
 }
 
 impl RecoveryRules {
-    /// Why the letter in this place is left out; `None` if it is recovered.
+    /// The reason why the letter in this place is left out; `None` if it is recovered.
     pub fn leaves_out(
         &self,
         letter: &RestoredLetter,

@@ -23,7 +23,7 @@ const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime
 /// The speed at which a run releases what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseSpeed {
-    /// As fast as there is time and room.
+    /// The highest speed for which there is time and room.
     Full,
     /// At most [`SLOW_RUN_MAX`] of each place.
     Slow,

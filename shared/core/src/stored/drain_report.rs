@@ -1,8 +1,8 @@
 //! The report of one process of deliver of how fast it drains the queue.
 //!
-//! Key `drain_report_key/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
-//! ones. An older program reads the sums alone. Fixtures: `drain_report_key-report-v1.json` without, and
-//! `drain_report_key-report-v1-kinds.json` with what came later.
+//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
+//! ones. An older program reads the sums alone. Fixtures: `drain-report-v1.json` without, and
+//! `drain-report-v1-kinds.json` with what came later.
 
 use std::time::Duration;
 

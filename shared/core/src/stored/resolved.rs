@@ -1,10 +1,10 @@
 //! The letters of a dead-letter object that need nothing more: they were delivered again, failed
 //! again and became newer dead letters, or an operator resolved them.
 //!
-//! Key `resolved_letters_key/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
+//! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
 //! about. Version 1; written by deadletter and manage by conditional put; read by both and by wake;
-//! deleted by manage and wake together with the dead letters. Fixtures: `resolved_letters_key-v1.json`,
-//! `resolved_letters_key-v1-newer.json`.
+//! deleted by manage and wake together with the dead letters. Fixtures: `resolved-v1.json`,
+//! `resolved-v1-newer.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +78,8 @@ impl ResolvedLetters {
     }
 
     /// Resolves the letter in this place: its event was delivered or, with a newer letter, given up
-    /// once more. Returns another letter that has stood for it until now, which is to be resolved for
-    /// the same reason.
+    /// once more. Returns another letter that has stood for it until now, which is to be resolved
+    /// for the same reason.
     ///
     /// Letters that stand for one another are a chain that grows at its end, so that the same newer
     /// letter may be named again at any time.

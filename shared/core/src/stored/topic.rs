@@ -3,10 +3,10 @@
 //!
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
-//! deleted, with a tombstone in between. Fixtures: `topic_record_key-v1.json`, `topic_record_key-v1-identities.json`,
-//! `topic_record_key-v1-delivery-log.json`, `topic_record_key-v1-record-unmatched.json`, `topic_record_key-v1-not-before.json`,
-//! `topic_record_key-v1-while-disabled.json`, `topic_record_key-v1-last-changes.json`, `topic_record_key-v1-recovery.json`,
-//! `topic_record_key-v1-concurrency.json`, `topic_record_key-v2-rotated.json`, `topic_record_key-v2-tier-keys.json`.
+//! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`,
+//! `topic-v1-while-disabled.json`, `topic-v1-last-changes.json`, `topic-v1-recovery.json`,
+//! `topic-v1-concurrency.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -76,9 +76,9 @@ pub struct TopicRecord {
     pub created_at: Timestamp,
     /// The time of the last write.
     pub updated_at: Timestamp,
-    /// When the topic was deleted: its object is about to go. Such a record is no topic any more,
-    /// and whoever finds it must not write a new one in its place before `TOMBSTONE_STANDS` is
-    /// over.
+    /// The time at which the topic was deleted: its object is about to go. Such a record is no
+    /// topic any more, and whoever finds it must not write a new one in its place before
+    /// `TOMBSTONE_STANDS` is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// The identities of the topic and its subscriptions. Older programs pass them over, so that a
@@ -125,15 +125,16 @@ pub struct TopicRecord {
     pub settings: TopicSettings,
 }
 
-/// How long after a topic was marked as deleted its object may still go. What is written later in
-/// its place is safe: three times as long as a call of a store may take (20 s on AWS).
+/// The time for which the object of a topic that was marked as deleted may still go. What is
+/// written later in its place is safe: three times as long as a call of a store may take (20 s on
+/// AWS).
 pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(1);
 
 /// Most changes whose ids a record has. A writer that got no answer looks again within a minute; so
 /// many changes of one topic are not made meanwhile.
 const LAST_CHANGES_MAX: usize = 8;
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicRecordError {
     /// Not a record, or written by a newer program.

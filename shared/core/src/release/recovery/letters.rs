@@ -32,7 +32,7 @@ pub struct OutageLetters {
 #[error("the mark of the outage is being deleted")]
 pub struct MarkIsGoing;
 
-/// Those of them that are counted.
+/// The letters that are counted.
 struct CountedLetters {
     /// The first time since which the endpoint was not well.
     outage_since: Timestamp,

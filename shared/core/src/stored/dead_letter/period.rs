@@ -72,7 +72,8 @@ impl KeyPeriod {
         format!("{year}/{month}/{}", more.collect::<String>())
     }
 
-    /// Its parts, the oldest first: the days of a month, the hours of a day, none of an hour.
+    /// The parts of the period, the oldest first: the days of a month, the hours of a day, none of
+    /// an hour.
     pub fn sub_periods(self) -> Vec<Self> {
         let parts: Vec<_> = match (self.day, self.hour) {
             (None, _) => (1..=31)

@@ -1,5 +1,5 @@
-//! The inverse of [`dead_letter_record`](super::dead_letter_record): the event as it was, without the members that say what
-//! became of it.
+//! The inverse of [`dead_letter_record`](super::dead_letter_record): the event as it was, without
+//! the members that say what became of it.
 //!
 //! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in
 //! another order. They say no creation, and the time at which Azure took them says nothing about
@@ -115,8 +115,8 @@ impl RestoredLetter {
         })
     }
 
-    /// The life that it has when it is sent again: its first acceptance stays. `None` if it does not
-    /// say when it was accepted.
+    /// The life that it has when it is sent again: its first acceptance stays. `None` if it does
+    /// not say when it was accepted.
     pub fn earlier_life(&self) -> Option<EarlierLife> {
         let first = self.published_at.map(|accepted_at| EarlierLife {
             accepted_at,
@@ -137,8 +137,8 @@ impl RestoredLetter {
 }
 
 /// The reason why a record's event was given up, with the names of its schema. The reason has
-/// another name in CloudEvents; what has that name with another value than a text is a member of the
-/// producer's own.
+/// another name in CloudEvents; what has that name with another value than a text is a member of
+/// the producer's own.
 fn read_reason(record: &[u8]) -> Option<(String, MemberNames, EventSchema)> {
     let names = [EVENT_GRID.reason, CLOUD_EVENTS.reason];
     let [event_grid, cloud_events] = read_members(record, names)?;
