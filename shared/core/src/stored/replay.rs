@@ -1,10 +1,10 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying_mark_key/{id}`. The marker is what wake lists, so that it looks at
-//! no others. It holds the record as it was asked for, and is written before the record; older
+//! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks
+//! at no others. It holds the record as it was asked for, and is written before the record; older
 //! programs wrote it empty. Versions 1 to 6; written by manage and wake by conditional put, read by
-//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay_record_key-v1.json`, `replay_record_key-v2.json`,
-//! `replay_record_key-v3.json`, `replay_record_key-v4.json`, `replay_record_key-v5.json`, `replay_record_key-v6.json`.
+//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
+//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -354,11 +354,8 @@ impl ReplayProgress {
     /// Something could not be sent again. It is counted, and shown while there is room.
     pub fn add_failure(&mut self, key: &str, index: Option<usize>, detail: String) {
         self.failed += 1;
-        let failure = ReplayFailure {
-            index,
-            ..ReplayFailure::of_object(key, detail)
-        };
-        failure.show_in(&mut self.failures);
+        let key = key.to_owned();
+        ReplayFailure { key, index, detail }.show_in(&mut self.failures);
     }
 
     /// An object could not be read or sent in a run: in how many that makes.
