@@ -215,8 +215,8 @@ fn is_open(state: DeliveryState) -> bool {
     matches!(state, DeliveryState::Waiting | DeliveryState::Held)
 }
 
-/// The conditions of the next attempt for a subscription. One without a target, because its endpoint
-/// cannot be read, has no link that could keep its events.
+/// The conditions of the next attempt for a subscription. One without a target, because its
+/// endpoint cannot be read, has no link that could keep its events.
 fn next_attempt(
     target: Option<&DeliveryTarget>,
     settings: &SubscriptionSettings,
