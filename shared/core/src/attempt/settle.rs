@@ -241,14 +241,10 @@ impl Settlement {
                 } else {
                     &mut self.dead
                 };
-                letters.push(DeadLetter {
+                letters.push(DeadLetter::new(
                     reason,
-                    delivery: after_attempt(delivery, last, entries),
-                    storage: None,
-                    object: None,
-                    dropped: false,
-                    outage_since: None,
-                });
+                    after_attempt(delivery, last, entries),
+                ));
             }
         }
     }
