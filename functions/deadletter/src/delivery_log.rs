@@ -29,7 +29,7 @@ pub(crate) struct ChangeRecorder<P: Ports> {
     /// The queue of the delivery log's records.
     pub(crate) records: P::Queue,
     pub(crate) clock: P::Clock,
-    /// How much the delivery log keeps of a topic that does not say so.
+    /// The mode of topics that do not say one.
     pub(crate) delivery_log: DeliveryLogMode,
     /// Records of the delivery log that were lost.
     pub(crate) lost_records: LogTally,

@@ -72,7 +72,7 @@ pub struct DeadLetterPorts<P: Ports> {
     pub source: QueueName,
     /// The queue of the delivery log's records.
     pub records: P::Queue,
-    /// How much the delivery log keeps of a topic that does not say so.
+    /// The records that the delivery log keeps of a topic that does not say so.
     pub delivery_log: DeliveryLogMode,
     /// Most bytes of dead letters of what disabled subscriptions miss; `None`: no bound.
     pub missed_bytes_max: Option<u64>,

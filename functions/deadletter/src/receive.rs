@@ -170,14 +170,7 @@ fn read_redriven(body: &Bytes) -> Result<ParsedMessage, FormatError> {
         delivery => delivery?,
     };
     let reason = DeadLetterReason::HandlerFailed;
-    let dead = DeadLetter {
-        reason,
-        delivery,
-        storage: None,
-        object: None,
-        dropped: false,
-        outage_since: None,
-    };
+    let dead = DeadLetter::new(reason, delivery);
     Ok(ParsedMessage::Letter(Box::new(dead)))
 }
 

@@ -102,14 +102,7 @@ pub(crate) fn letter(id: &str, payloads: Vec<EventPayload>) -> ReceivedLetter {
         attempts: 1,
         ..delivery(names, "k", payloads, Timestamp::EPOCH)
     };
-    let dead = DeadLetter {
-        reason: DeadLetterReason::TimeToLiveExceeded,
-        delivery,
-        storage: None,
-        object: None,
-        dropped: false,
-        outage_since: None,
-    };
+    let dead = DeadLetter::new(DeadLetterReason::TimeToLiveExceeded, delivery);
     let message = ReceivedMessage {
         id: MessageId(id.into()),
         receipt: ReceiptHandle(id.into()),

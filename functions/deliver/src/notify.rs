@@ -221,14 +221,7 @@ mod tests {
 
     fn letter(events: usize) -> DeadLetter {
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        DeadLetter {
-            reason,
-            delivery: delivery(events),
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        }
+        DeadLetter::new(reason, delivery(events))
     }
 
     /// A letter whose event is stored.

@@ -119,14 +119,7 @@ mod tests {
     use crate::testing::{START, TestPorts, World, delivery, subscription};
 
     fn letters() -> Vec<DeadLetter> {
-        let letter = |reason| DeadLetter {
-            reason,
-            delivery: delivery(1),
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        };
+        let letter = |reason| DeadLetter::new(reason, delivery(1));
         [
             DeadLetterReason::TimeToLiveExceeded,
             DeadLetterReason::EndpointGone,
@@ -170,14 +163,7 @@ mod tests {
     /// The outages that a delivery says, and the letters of its end after an attempt and after none.
     async fn said(world: &World, outages: &OutageLookup<TestPorts>, waits: &Delivery) -> [bool; 3] {
         let subscription = subscription(json!({}));
-        let letter = |reason| DeadLetter {
-            reason,
-            delivery: waits.clone(),
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        };
+        let letter = |reason| DeadLetter::new(reason, waits.clone());
         let mut letters = [
             DeadLetterReason::TimeToLiveExceeded,
             DeadLetterReason::MaxDeliveryAttemptsExceeded,

@@ -564,14 +564,10 @@ mod tests {
         job.note_redirect(0, Some("/new"));
         job.note_redirect(1, Some("/new"));
         job.note_redirect(1, None);
-        let letter = DeadLetter {
-            reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
-            delivery: job.delivery.clone(),
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        };
+        let letter = DeadLetter::new(
+            DeadLetterReason::MaxDeliveryAttemptsExceeded,
+            job.delivery.clone(),
+        );
         let letters = job.with_redirects(vec![letter]);
         let marks = letters[0].delivery.events.iter();
         let redirects: Vec<_> = marks.map(|entry| entry.marks.redirect.as_deref()).collect();

@@ -23,7 +23,7 @@ use crate::shared_port::SharedPort;
 /// The beginning of the `User-Agent` of the command line.
 const CLI_AGENT: &str = "posthaste/";
 
-/// Who asks, as the guard or the console found out. Without them it is nobody who is known.
+/// The caller, as the guard or the console found out. Without them the caller is unknown.
 pub(crate) struct RequestCaller(pub(crate) AuditCaller);
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestCaller {

@@ -49,7 +49,7 @@ enum EtagCondition {
 }
 
 impl EtagCondition {
-    /// Whether the present version is one of these. Nothing is no version.
+    /// Whether the present version is one of these. Something that is not there has none.
     fn includes(&self, present: Option<&str>) -> bool {
         match (self, present) {
             (_, None) => false,

@@ -91,7 +91,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for OwnChecks<P> {
 }
 
 impl<P: Ports> OwnChecks<P> {
-    /// All checks but those of endpoints, side by side.
+    /// Makes all checks but those of endpoints, side by side.
     async fn check_itself(&self) -> Vec<CheckView> {
         let checks = self.examiner.as_ref().map(|examiner| examiner.checks());
         let of_examiner = checks.unwrap_or_default().into_iter().map(|check| {
@@ -141,7 +141,7 @@ impl<P: Ports> OwnChecks<P> {
         own_clock_check("the clock of what answers", now, measured_at.max(at_least))
     }
 
-    /// What waits for all subscriptions.
+    /// Checks how many events wait for all subscriptions.
     async fn check_waiting(&self) -> CheckView {
         let of = "events for all subscriptions";
         let look = async {

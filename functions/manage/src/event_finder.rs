@@ -26,8 +26,8 @@ use crate::topic_records::TopicRecords;
 /// Most events that an answer shows: a producer may give one id to every event.
 const EVENTS_MAX: usize = 100;
 
-/// Most events of which a request's id or a dead letter says the id, and which are then looked up:
-/// each is a search of its own. A batch has ten events by default.
+/// Most events that are looked up because a request's id or a dead letter says their ids: each is a
+/// search of its own. A batch has ten events by default.
 const EVENTS_LOOKED_UP_MAX: usize = 10;
 
 /// Most dead letters that an answer shows of one object, which may have thousands.
@@ -125,7 +125,7 @@ impl<P: Ports> EventFinder<P> {
         })
     }
 
-    /// Looks for what the text may be: an event's id, and a request's.
+    /// Searches the log for the text as an event's id, and as a request's.
     async fn search_log(
         &self,
         search: &mut LogFindings,

@@ -1,4 +1,4 @@
-//! What became of events: one event by its id, and lists of records of the delivery log.
+//! The deliveries of events: one event by its id, and lists of records of the delivery log.
 
 use axum::extract::State;
 use posthaste_core::api::events::{EventQuery, EventView, RecordPage, RecordQuery, RecordView};

@@ -53,7 +53,7 @@ pub(crate) struct HandshakeEnds {
 struct SeenTopic {
     record: TopicRecord,
     topic: Topic,
-    /// By the clock's `monotonic`.
+    /// The time of the look, by the clock's `monotonic`.
     seen_at: Duration,
 }
 

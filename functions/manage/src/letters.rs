@@ -7,10 +7,10 @@ use axum::extract::FromRef;
 use futures_util::future::try_join;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{LeftOutCounts, ReplayFailure};
-use posthaste_core::model::{EventSchema, REPLAY_FAILURES_SHOWN_MAX, SubscriptionCreation};
+use posthaste_core::model::SubscriptionCreation;
 use posthaste_core::release::{ReplayRequestError, ReplaySelection};
 use posthaste_core::stored::dead_letter::restore_all;
-use posthaste_core::stored::{ResolvedLetters, RestoredLetter};
+use posthaste_core::stored::{LetterReceiver, ResolvedLetters, RestoredLetter};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports, StoredObject};
 use posthaste_services::resolved::resolved_letters;
 
@@ -18,21 +18,25 @@ use crate::answer::ApiError;
 use crate::manage::Manage;
 use crate::shared_port::SharedPort;
 
-/// A subscription as its dead letters see it: the schema in which it receives events, and its
-/// creation.
-pub(crate) type SchemaAndCreation = (EventSchema, SubscriptionCreation);
+/// A letter that was selected.
+#[derive(Debug)]
+pub(crate) struct SelectedLetter {
+    /// Its place in the object, from 0.
+    pub(crate) index: usize,
+    pub(crate) letter: RestoredLetter,
+}
 
 /// The letters of an object.
 #[derive(Debug, Default)]
 pub(crate) struct SelectedLetters {
-    /// Those that were selected, with their places.
-    pub(crate) selected: Vec<(usize, RestoredLetter)>,
+    /// Those that were selected.
+    pub(crate) selected: Vec<SelectedLetter>,
     /// The number of those that would be selected, but are resolved.
     pub(crate) resolved: u64,
-    /// What else was left out.
+    /// The numbers of the others that were left out.
     pub(crate) left_out: LeftOutCounts,
-    /// Those that cannot be read, by their places, or the whole object.
-    pub(crate) broken: Vec<(Option<usize>, String)>,
+    /// Those that cannot be read, or the whole object.
+    pub(crate) broken: Vec<ReplayFailure>,
     /// The places of those that were not selected and are not resolved.
     pub(crate) others: BTreeSet<usize>,
 }
@@ -65,7 +69,7 @@ impl<P: Ports> LetterReader<P> {
         &self,
         key: &str,
         selection: &ReplaySelection,
-        receiver: &SchemaAndCreation,
+        receiver: &LetterReceiver,
     ) -> Result<SelectedLetters, ApiError> {
         let (object, resolved) = try_join(
             self.letter_object(key),
@@ -73,74 +77,57 @@ impl<P: Ports> LetterReader<P> {
         )
         .await?;
         let Some(StoredObject { bytes, .. }) = object else {
-            return Ok(SelectedLetters::broken_object("there is no such object"));
+            return Ok(SelectedLetters::broken_object(
+                key,
+                "there is no such object",
+            ));
         };
-        match restore_all(&bytes, receiver.0) {
-            Ok(letters) => {
-                let mut of_object = SelectedLetters::default();
-                for (index, letter) in letters.into_iter().enumerate() {
-                    match letter {
-                        Ok(letter) => {
-                            of_object.add_letter(
-                                (index, letter),
-                                &resolved,
-                                selection,
-                                &receiver.1,
-                            );
-                        }
-                        Err(error) => of_object.broken.push((Some(index), error.to_string())),
-                    }
+        let letters = match restore_all(&bytes, receiver.schema) {
+            Ok(letters) => letters,
+            Err(error) => return Ok(SelectedLetters::broken_object(key, &error.to_string())),
+        };
+        let mut of_object = SelectedLetters::default();
+        for (index, letter) in letters.into_iter().enumerate() {
+            match letter {
+                Ok(letter) => {
+                    let letter = SelectedLetter { index, letter };
+                    of_object.add_letter(letter, &resolved, selection, &receiver.created);
                 }
-                Ok(of_object)
+                Err(error) => {
+                    let failure = ReplayFailure::of_letter(key, index, error.to_string());
+                    of_object.broken.push(failure);
+                }
             }
-            Err(error) => Ok(SelectedLetters::broken_object(&error.to_string())),
         }
+        Ok(of_object)
     }
 }
 
 impl SelectedLetters {
-    fn broken_object(why: &str) -> Self {
+    fn broken_object(key: &str, why: &str) -> Self {
         Self {
-            broken: vec![(None, why.to_owned())],
+            broken: vec![ReplayFailure::of_object(key, why.to_owned())],
             ..Self::default()
         }
     }
 
     fn add_letter(
         &mut self,
-        (index, letter): (usize, RestoredLetter),
+        selected: SelectedLetter,
         resolved: &ResolvedLetters,
         selection: &ReplaySelection,
         created: &SubscriptionCreation,
     ) {
-        let is_resolved = resolved.is_resolved(index);
-        match selection.leaves_out_event(&letter, created) {
+        let is_resolved = resolved.is_resolved(selected.index);
+        match selection.leaves_out_event(&selected.letter, created) {
             Some(reason) => {
                 self.left_out.add(reason);
                 if !is_resolved {
-                    self.others.insert(index);
+                    self.others.insert(selected.index);
                 }
             }
             None if is_resolved && !selection.includes_resolved() => self.resolved += 1,
-            None => self.selected.push((index, letter)),
-        }
-    }
-}
-
-/// Adds what cannot be read to the failures that are counted, and to those that are shown.
-pub(crate) fn add_failures(
-    broken: Vec<(Option<usize>, String)>,
-    key: &str,
-    (failed, shown): (&mut u64, &mut Vec<ReplayFailure>),
-) {
-    for (index, detail) in broken {
-        *failed += 1;
-        if shown.len() < REPLAY_FAILURES_SHOWN_MAX {
-            shown.push(ReplayFailure {
-                key: key.to_owned(),
-                index,
-                detail,
-            });
+            None => self.selected.push(selected),
         }
     }
 }

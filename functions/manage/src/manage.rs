@@ -33,8 +33,8 @@ pub struct Manage<P: Ports> {
     pub slow_deliveries: Option<P::Queue>,
     /// The client that calls endpoints, for handshakes and test events.
     pub webhooks: P::Webhook,
-    /// What looks at the machine or the account, and at endpoints. `None` where there is nothing to
-    /// look at, as in memory.
+    /// The examiner of the machine or the account, and of endpoints. `None` where there is nothing
+    /// to look at, as in memory.
     pub examiner: Option<Arc<dyn InstallationExaminer>>,
     /// The health of links and subscriptions.
     pub links: LinkHealth<P::Store, P::Clock>,
@@ -70,7 +70,7 @@ pub struct ManageSettings {
     pub origin: HeaderValue,
     /// The headers of deliveries that say who sends, of topics that do not have their own.
     pub sender_headers: SenderHeaders,
-    /// What this function must know about the delivery log.
+    /// Settings of the delivery log, as far as this function must know them.
     pub log: LogSettings,
 }
 

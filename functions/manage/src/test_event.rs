@@ -1,5 +1,5 @@
 //! Test events: one real attempt at a subscription's endpoint, and its result as the answer.
-//! Nothing is queued, retried or dead-lettered.
+//! The event is not queued, retried or dead-lettered.
 
 mod sender;
 

@@ -15,7 +15,7 @@ use crate::shared_port::SharedPort;
 
 /// The state of a topic's place in the store.
 pub(crate) enum StoredTopic {
-    /// There is no topic: no object, or one that was left behind when the topic was deleted.
+    /// No topic: there is no object, or one that was left behind when the topic was deleted.
     Empty,
     /// The topic is being deleted. A record that is written now would be deleted with it.
     Leaving,

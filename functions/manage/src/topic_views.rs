@@ -94,7 +94,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for TopicViews<P> {
 }
 
 impl<P: Ports> TopicViews<P> {
-    /// A page of topics, shown so far.
+    /// A page of topics, each in this detail.
     pub(crate) async fn topic_page(
         &self,
         query: &TopicQuery,

@@ -1,6 +1,6 @@
 //! The events that wait for subscriptions, and their health.
 //!
-//! Nothing here fails a request: what cannot be read is logged and left out of the answer.
+//! A request does not fail here: what cannot be read is logged and left out of the answer.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for SubscriptionOutlook<P> {
 }
 
 impl<P: Ports> SubscriptionOutlook<P> {
-    /// Adds what waits for these subscriptions of a topic, and their health.
+    /// Adds the counts of what waits for these subscriptions of a topic, and their health.
     pub(crate) async fn add_waiting(
         &self,
         record: &TopicRecord,
@@ -215,8 +215,8 @@ fn is_open(state: DeliveryState) -> bool {
     matches!(state, DeliveryState::Waiting | DeliveryState::Held)
 }
 
-/// The conditions of the next attempt for a subscription. One without a target, because its endpoint
-/// cannot be read, has no link that could keep its events.
+/// The conditions of the next attempt for a subscription. One without a target, because its
+/// endpoint cannot be read, has no link that could keep its events.
 fn next_attempt(
     target: Option<&DeliveryTarget>,
     settings: &SubscriptionSettings,

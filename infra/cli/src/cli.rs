@@ -74,10 +74,12 @@ impl CommandLine {
     ) -> Result<Self, clap::Error> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let command = without_empty_variables(Self::command());
-        let wrong = |error| wrong_line::with_usage(error, command.clone(), &arguments);
-        let matches = command.clone().try_get_matches_from(&arguments);
-        let matches = matches.map_err(wrong)?;
-        let mut cli = Self::from_arg_matches(&matches).map_err(wrong)?;
+        let parsed = command
+            .clone()
+            .try_get_matches_from(&arguments)
+            .and_then(|matches| Ok((Self::from_arg_matches(&matches)?, matches)));
+        let (mut cli, matches) =
+            parsed.map_err(|error| wrong_line::with_usage(error, command, &arguments))?;
         if let (CliCommand::Publish(publish), Some((_, given))) =
             (&mut cli.command, matches.subcommand())
         {
@@ -88,20 +90,21 @@ impl CommandLine {
 }
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let is_empty = |arg: &Arg| {
-        arg.get_env()
-            .and_then(env::var_os)
-            .is_some_and(|value| value.is_empty())
-    };
     command
         .mut_args(|arg| {
-            if is_empty(&arg) {
+            if has_empty_variable(&arg) {
                 arg.env(Resettable::Reset)
             } else {
                 arg
             }
         })
         .mut_subcommands(without_empty_variables)
+}
+
+fn has_empty_variable(arg: &Arg) -> bool {
+    arg.get_env()
+        .and_then(env::var_os)
+        .is_some_and(|value| value.is_empty())
 }
 
 /// The commands.

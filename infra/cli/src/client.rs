@@ -212,16 +212,18 @@ impl ServerClient {
 
     /// A client of the server at `url`. Nothing is sent yet.
     pub fn with_trust(url: &str, trust: ServerTrust) -> Result<Self, ClientError> {
-        let refuse = |source| ClientError::Address {
+        let base = parse_written(url).map_err(|error| ClientError::Address {
             url: url.to_owned(),
-            source,
-        };
-        let base = parse_written(url).map_err(|error| refuse(Some(error)))?;
+            source: Some(error),
+        })?;
         if !matches!(base.scheme(), "http" | "https")
             || base.query().is_some()
             || base.fragment().is_some()
         {
-            return Err(refuse(None));
+            return Err(ClientError::Address {
+                url: url.to_owned(),
+                source: None,
+            });
         }
         Ok(Self {
             agent: http_agent(&base, &trust),

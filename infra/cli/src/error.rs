@@ -180,12 +180,11 @@ fn refused_hint(refusal: &ServerRefusal) -> Option<String> {
         };
         return Some(format!("again after {wait} s{more}"));
     }
-    let is = |kind: ProblemKind| refusal.type_uri == kind.type_uri();
     match refusal.status {
-        404 if is(ProblemKind::UnknownTopic) => Some(
+        404 if refusal.type_uri == ProblemKind::UnknownTopic.type_uri() => Some(
             "`posthaste topics`, which lists the topics; `posthaste apply` creates one".to_owned(),
         ),
-        404 if is(ProblemKind::UnknownSubscription) => {
+        404 if refusal.type_uri == ProblemKind::UnknownSubscription.type_uri() => {
             Some("`posthaste subscriptions list TOPIC`, which lists those of a topic".to_owned())
         }
         401 => Some(

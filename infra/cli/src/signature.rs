@@ -30,35 +30,33 @@ pub(crate) fn verify_signature(
     body: &Bytes,
     now: Timestamp,
 ) -> Result<(), SignatureError> {
-    let text = |name: &'static str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .ok_or(SignatureError::Header(name))
-    };
-    let id = text("webhook-id")?;
-    let signatures = text("webhook-signature")?;
-    let secs: u64 = text("webhook-timestamp")?
+    let id = required_header(headers, "webhook-id")?;
+    let signatures = required_header(headers, "webhook-signature")?;
+    let secs: u64 = required_header(headers, "webhook-timestamp")?
         .parse()
         .map_err(|_| SignatureError::Header("webhook-timestamp"))?;
     let at = Timestamp::from_millis(secs.saturating_mul(1000));
     if now.since(at).max(at.since(now)) > TOLERANCE {
         return Err(SignatureError::Time);
     }
-    let expected = |secret| {
-        signature::header_value(
-            std::slice::from_ref(secret),
-            id,
-            at,
-            std::slice::from_ref(body),
-        )
-    };
-    let is_signed_with = |secret| signatures.split(' ').any(|it| it == expected(secret));
-    if secrets.iter().any(is_signed_with) {
+    let is_signed = secrets.iter().any(|secret| {
+        let secret = std::slice::from_ref(secret);
+        let expected = signature::header_value(secret, id, at, std::slice::from_ref(body));
+        signatures.split(' ').any(|it| it == expected)
+    });
+    if is_signed {
         Ok(())
     } else {
         Err(SignatureError::Wrong)
     }
+}
+
+fn required_header<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<&'a str, SignatureError> {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.ok_or(SignatureError::Header(name))
 }
 
 #[cfg(test)]

@@ -76,10 +76,10 @@ fn try_threads(
     for started in 0..needed {
         // Each waits until its sender is dropped.
         let (end, ended) = mpsc::channel::<()>();
-        let wait = move || {
+        let wait: ThreadWork = Box::new(move || {
             let _ = ended.recv();
-        };
-        match start(Box::new(wait)) {
+        });
+        match start(wait) {
             Ok(thread) => threads.push((end, thread)),
             Err(source) => {
                 all = Err(ThreadsError::Few {

@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use posthaste_cli::cli::{AdminKey, CliCommand, CommandLine, WRONG_LINE, WrongLine, asks_for_json};
+use posthaste_cli::cli::{
+    AdminKey, CliCommand, CommandLine, GlobalOptions, WRONG_LINE, WrongLine, asks_for_json,
+};
 use posthaste_cli::commands::{
     AdminSession, apply, attempts, audit, backup as back_up, check, completions, data_dir,
     dead_letters, doctor, events, health, links, man, pressure, publish, replays, restore,
@@ -47,7 +49,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn execute_command(
     CommandLine { global, command }: CommandLine,
 ) -> Result<CommandReply, CommandError> {
-    let open = |admin: AdminKey| AdminSession::open(&global, admin.key.as_deref());
     match command {
         CliCommand::Serve(arguments) => {
             posthaste_server::run(&global, &arguments).map(|()| CommandReply::without_json())
@@ -59,7 +60,7 @@ fn execute_command(
             admin,
         } => match data {
             Some(data) => back_up::of_stopped(&data, &folder),
-            None => back_up::of_running(&open(admin)?, &folder),
+            None => back_up::of_running(&open_session(&global, &admin)?, &folder),
         },
         CliCommand::Restore { backup, data } => {
             restore::run(&backup, &data.unwrap_or_else(|| data_dir(&global)))
@@ -84,25 +85,39 @@ fn execute_command(
                 prune,
                 is_confirmed: confirmed.yes,
             };
-            apply::run(&open(admin)?, &files, way)
+            apply::run(&open_session(&global, &admin)?, &files, way)
         }
         CliCommand::Publish(arguments) => publish::run(&global, arguments),
-        CliCommand::Topics { command, admin } => topics::run(&open(admin)?, command),
-        CliCommand::Subscriptions { command, admin } => subscriptions::run(&open(admin)?, &command),
-        CliCommand::Events { command, admin } => events::run(&open(admin)?, &command),
-        CliCommand::Attempts { command, admin } => {
-            attempts::run(&open(admin)?, &command, global.json)
+        CliCommand::Topics { command, admin } => {
+            topics::run(&open_session(&global, &admin)?, command)
         }
-        CliCommand::DeadLetters { command, admin } => dead_letters::run(&open(admin)?, &command),
-        CliCommand::Replays { command, admin } => replays::run(&open(admin)?, command),
-        CliCommand::Audit { which, admin } => audit::run(&open(admin)?, &which),
-        CliCommand::Links(admin) => links::run(&open(admin)?),
+        CliCommand::Subscriptions { command, admin } => {
+            subscriptions::run(&open_session(&global, &admin)?, &command)
+        }
+        CliCommand::Events { command, admin } => {
+            events::run(&open_session(&global, &admin)?, &command)
+        }
+        CliCommand::Attempts { command, admin } => {
+            attempts::run(&open_session(&global, &admin)?, &command, global.json)
+        }
+        CliCommand::DeadLetters { command, admin } => {
+            dead_letters::run(&open_session(&global, &admin)?, &command)
+        }
+        CliCommand::Replays { command, admin } => {
+            replays::run(&open_session(&global, &admin)?, command)
+        }
+        CliCommand::Audit { which, admin } => audit::run(&open_session(&global, &admin)?, &which),
+        CliCommand::Links(admin) => links::run(&open_session(&global, &admin)?),
         CliCommand::Health => health::run(&global),
         CliCommand::Doctor { endpoints, admin } => doctor::run(&global, &admin, endpoints),
-        CliCommand::Pressure(admin) => pressure::run(&open(admin)?),
+        CliCommand::Pressure(admin) => pressure::run(&open_session(&global, &admin)?),
         CliCommand::Completions { shell } => Ok(completions::run(shell)),
         CliCommand::Man { folder } => man::run(&folder),
     }
+}
+
+fn open_session(global: &GlobalOptions, admin: &AdminKey) -> Result<AdminSession, CommandError> {
+    AdminSession::open(global, admin.key.as_deref())
 }
 
 fn print_outcome(outcome: Result<CommandReply, CommandError>, style: OutputStyle) -> ExitCode {

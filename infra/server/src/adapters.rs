@@ -79,18 +79,14 @@ impl<'a> SharedAdapters<'a> {
         local: &'a EmbeddedStore<SystemClock>,
         traces: EventTraces,
     ) -> Result<Self, ServeError> {
-        let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
-        let log_folder = |name| {
-            FileStore::open_keeping_free(&folder(name), LOG_DISK_FREE_MIN).map_err(ServeError::Log)
-        };
-        let log = log_folder(parts::LOG)?;
-        let log_summaries = log_folder(parts::LOG_SUMMARY)?;
+        let log = open_log_folder(settings, parts::LOG)?;
+        let log_summaries = open_log_folder(settings, parts::LOG_SUMMARY)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
-            bucket: FileStore::open(&folder(parts::DEAD_LETTERS))
+            bucket: FileStore::open(&settings.data_dir.join(parts::DEAD_LETTERS))
                 .map_err(ServeError::DeadLetters)?,
             delivery_log: DeliveryLog::with_summaries(
                 log.clone(),
@@ -98,7 +94,7 @@ impl<'a> SharedAdapters<'a> {
             ),
             log,
             log_summaries,
-            log_aside: log_folder(parts::LOG_ASIDE)?,
+            log_aside: open_log_folder(settings, parts::LOG_ASIDE)?,
             registry: TopicRegistry::new(local.state_store(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state_store(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state_store(), SystemClock, settings.links.clone())
@@ -284,6 +280,11 @@ impl<'a> SharedAdapters<'a> {
             },
         )
     }
+}
+
+fn open_log_folder(settings: &ServeSettings, name: &str) -> Result<FileStore, ServeError> {
+    let folder = settings.data_dir.join(name);
+    FileStore::open_keeping_free(&folder, LOG_DISK_FREE_MIN).map_err(ServeError::Log)
 }
 
 /// Most bytes of dead letters of what disabled subscriptions miss. There is no bound by a share of

@@ -37,6 +37,16 @@ pub enum AdminKeyError {
     Unusable(#[source] PastedError),
 }
 
+impl AdminKeyError {
+    fn failed_to(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 /// The key that was given, if it can be the admin key. An empty one counts as not given: a
 /// service's settings have `POSTHASTE_KEY=` where there is none.
 pub fn check_given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
@@ -72,27 +82,22 @@ pub fn given_or_stored(
 /// Reads the key of a data folder, or makes it. The caller holds the folder's lock.
 fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, AdminKeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
-    let failed = |action| {
-        let path = path.clone();
-        move |source| AdminKeyError::File {
-            action,
-            path,
-            source,
-        }
-    };
     match fs::read_to_string(&path) {
         Ok(text) => {
-            private::narrow_mode(&path).map_err(failed("take others' rights away from"))?;
+            private::narrow_mode(&path).map_err(AdminKeyError::failed_to(
+                "take others' rights away from",
+                &path,
+            ))?;
             parse(&text).map_err(|source| AdminKeyError::NotAKey { path, source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut random = [0; MADE_KEY_BYTES];
             entropy.fill(&mut random);
             let key = made_key(&random);
-            write_whole(&path, key.expose()).map_err(failed("write"))?;
+            write_whole(&path, key.expose()).map_err(AdminKeyError::failed_to("write", &path))?;
             Ok(key)
         }
-        Err(error) => Err(failed("read")(error)),
+        Err(source) => Err(AdminKeyError::failed_to("read", &path)(source)),
     }
 }
 

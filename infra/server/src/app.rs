@@ -86,11 +86,6 @@ impl RunningServer {
         if let Some(export) = &export {
             export.spawn(&mut tasks, &stop, &upkeep.handle(), Arc::clone(&pages));
         }
-        let kept_small = Arc::clone(&pages);
-        let keep_small = move || {
-            let pages = Arc::clone(&kept_small);
-            async move { pages.run_upkeep().await }
-        };
         let router = functions
             .router()
             .merge(http::metrics_route(Arc::clone(&pages)))
@@ -115,13 +110,7 @@ impl RunningServer {
             tls: tls.clone(),
         };
         tasks.spawn(http::serve(listening, front, SystemClock, stop.clone()));
-        tasks.spawn(schedule::run_every(
-            "metrics",
-            METRICS_UPKEEP_PERIOD,
-            SystemClock,
-            stop.clone(),
-            keep_small,
-        ));
+        spawn_metrics_upkeep(&pages, &mut tasks, &stop);
         if let Some(tls) = tls {
             tls.spawn(&mut tasks, &stop);
         }
@@ -243,14 +232,31 @@ fn spawn_note(
 ) {
     let note = Arc::clone(note);
     let stop = stop.clone();
-    let write = move || {
+    let writing = schedule::run_every("run-note", NOTE_PERIOD, SystemClock, stop, move || {
         let note = Arc::clone(&note);
         async move { note.note_log_end().await }
-    };
-    tasks.spawn_on(
-        schedule::run_every("run-note", NOTE_PERIOD, SystemClock, stop, write),
-        &upkeep.handle(),
-    );
+    });
+    tasks.spawn_on(writing, &upkeep.handle());
+}
+
+/// Keeps the series of metrics few.
+fn spawn_metrics_upkeep(
+    pages: &Arc<EmbeddedPages>,
+    tasks: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) {
+    let pages = Arc::clone(pages);
+    let stop = stop.clone();
+    tasks.spawn(schedule::run_every(
+        "metrics",
+        METRICS_UPKEEP_PERIOD,
+        SystemClock,
+        stop,
+        move || {
+            let pages = Arc::clone(&pages);
+            async move { pages.run_upkeep().await }
+        },
+    ));
 }
 
 /// Opens the data folder on another thread, because reading the queues may take a while.
@@ -258,7 +264,7 @@ async fn open_store(settings: &ServeSettings) -> Result<EmbeddedStore<SystemCloc
     let data_dir = settings.data_dir.clone();
     let size_max = settings.record.size_max;
     let batch_points = settings.monitor.pressure.batch_points;
-    let open = move || {
+    let opening = spawn_blocking(move || {
         let records_bytes_max =
             records_waiting_bytes_max(size_max, disk_of(&data_dir).map(|disk| disk.total));
         let options = LocalOptions {
@@ -267,8 +273,8 @@ async fn open_store(settings: &ServeSettings) -> Result<EmbeddedStore<SystemCloc
             ..LocalOptions::default()
         };
         EmbeddedStore::open(&data_dir, options, SystemClock, SystemEntropy)
-    };
-    spawn_blocking(open)
+    });
+    opening
         .await
         .map_err(ServeError::Task)?
         .map_err(ServeError::Open)

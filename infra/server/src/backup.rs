@@ -156,12 +156,12 @@ impl BackupService {
         let runtime = Handle::current();
         let (out, body) = to_connection(runtime.clone(), self.stop.clone());
         let kept = trail.clone();
-        let work = move || {
-            run(source, out, (&runtime, trail));
-            drop(place);
-        };
         let thread = thread::Builder::new().name("posthaste-backup".to_owned());
-        if let Err(error) = thread.spawn(work) {
+        let spawned = thread.spawn(move || {
+            run(source, out, &runtime, trail);
+            drop(place);
+        });
+        if let Err(error) = spawned {
             let error = BeginError::Thread(error);
             kept.end(AuditOutcome::Failed, &with_causes(&error)).await;
             return Err(error);
@@ -220,7 +220,7 @@ fn hold_data_folder(
 
 /// Sends all of it. The end of the log and the audit trail say how it went, before the last bytes
 /// are on their way.
-fn run(source: BackupSource, mut out: ConnectionWriter, (runtime, trail): (&Handle, BackupTrail)) {
+fn run(source: BackupSource, mut out: ConnectionWriter, runtime: &Handle, trail: BackupTrail) {
     let began = SystemClock.monotonic();
     let taken_at = source.taken_at;
     let stop = source.stop.clone();

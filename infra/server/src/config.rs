@@ -17,7 +17,7 @@ pub(super) async fn apply_files(
     files: Vec<CheckedFile>,
 ) -> Result<(), ServeError> {
     let url = url.to_owned();
-    let put_all = move || {
+    let applied = spawn_blocking(move || {
         // The server is this process, which holds the port. Its certificate is of the name by
         // which others ask, and need not be of this address.
         let client = ServerClient::with_trust(&url, ServerTrust::Anyone)?;
@@ -28,8 +28,8 @@ pub(super) async fn apply_files(
             .iter()
             .try_for_each(|file| apply_file(&session, file, &mut applied))?;
         Ok(applied)
-    };
-    let applied = spawn_blocking(put_all)
+    });
+    let applied = applied
         .await
         .map_err(ServeError::Task)?
         .map_err(ServeError::Config)?;

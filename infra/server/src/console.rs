@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use posthaste_console::VisitorAccess;
 use posthaste_core::model::{KeyDigest, Secret};
-use posthaste_local::{EmbeddedStore, StateStore};
+use posthaste_local::StateStore;
 use posthaste_manage::Manage;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::task::JoinSet;
@@ -30,15 +30,16 @@ impl ServeConsole {
     /// A console over the management API. Nothing runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
-        local: &EmbeddedStore<SystemClock>,
-        (manage, admin_key): (&Arc<Manage<EmbeddedPorts>>, &Secret),
+        manage: &Arc<Manage<EmbeddedPorts>>,
+        admin_key: &Secret,
         adapters: &SharedAdapters<'_>,
         totals: Arc<MetricTotals>,
     ) -> Self {
         let key = KeyDigest::for_key(admin_key.expose());
-        let access = VisitorAccess::new(local.state_store(), SystemClock, SystemEntropy, key)
-            .slowing_wrong_keys();
-        let history = history::WiredHistory::wire(settings, local, adapters, totals);
+        let state = adapters.local.state_store();
+        let access =
+            VisitorAccess::new(state, SystemClock, SystemEntropy, key).slowing_wrong_keys();
+        let history = history::WiredHistory::wire(settings, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
         let console = posthaste_console::ConsoleState::new(api)
             .with_history(history.steps())

@@ -84,52 +84,55 @@ impl ServeExport {
     ) {
         let exporter = Arc::clone(&self.exporter);
         let ending = stop.clone();
-        let send_spans = move || {
-            let exporter = Arc::clone(&exporter);
-            let ending = ending.clone();
-            async move {
-                // The end of the process sends what is left.
-                let send = exporter.send_spans(REQUESTS_MAX);
-                ending.run_until_cancelled(send).await;
-            }
-        };
-        let spans = run_every("spans", SPANS_PERIOD, SystemClock, stop.clone(), send_spans);
+        let spans = run_every(
+            "spans",
+            SPANS_PERIOD,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let exporter = Arc::clone(&exporter);
+                let ending = ending.clone();
+                async move {
+                    // The end of the process sends what is left.
+                    let send = exporter.send_spans(REQUESTS_MAX);
+                    ending.run_until_cancelled(send).await;
+                }
+            },
+        );
         tasks.spawn_on(spans, upkeep);
         let exporter = Arc::clone(&self.exporter);
         let ending = stop.clone();
-        let send_full = move || {
-            let exporter = Arc::clone(&exporter);
-            let ending = ending.clone();
-            async move {
-                let send = exporter.send_full_requests();
-                ending.run_until_cancelled(send).await;
-            }
-        };
         let full = run_every(
             "full-spans",
             SPANS_PERIOD,
             SystemClock,
             stop.clone(),
-            send_full,
+            move || {
+                let exporter = Arc::clone(&exporter);
+                let ending = ending.clone();
+                async move {
+                    let send = exporter.send_full_requests();
+                    ending.run_until_cancelled(send).await;
+                }
+            },
         );
         tasks.spawn_on(full, upkeep);
         let export = self.clone();
         let ending = stop.clone();
-        let send_metrics = move || {
-            let export = export.clone();
-            let pages = Arc::clone(&pages);
-            let ending = ending.clone();
-            async move {
-                let send = export.send_metrics(&pages);
-                ending.run_until_cancelled(send).await;
-            }
-        };
         let metrics = run_every(
             "metrics-export",
             METRICS_PERIOD,
             SystemClock,
             stop.clone(),
-            send_metrics,
+            move || {
+                let export = export.clone();
+                let pages = Arc::clone(&pages);
+                let ending = ending.clone();
+                async move {
+                    let send = export.send_metrics(&pages);
+                    ending.run_until_cancelled(send).await;
+                }
+            },
         );
         tasks.spawn_on(metrics, upkeep);
     }
@@ -163,8 +166,7 @@ impl Collector for AgentCollector {
         request: CollectorRequest,
     ) -> Result<CollectorResponse, UnreachableError> {
         let agent = self.0.clone();
-        let post = move || post(&agent, &request);
-        spawn_blocking(post).await?
+        spawn_blocking(move || post(&agent, &request)).await?
     }
 }
 

@@ -114,7 +114,7 @@ impl WiredFunctions {
         let manage = Arc::new(adapters.make_manage(settings, admin_key, address));
         let console = settings
             .console
-            .then(|| ServeConsole::wire(settings, local, (&manage, admin_key), adapters, totals));
+            .then(|| ServeConsole::wire(settings, &manage, admin_key, adapters, totals));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.make_publish(settings)),
@@ -156,12 +156,12 @@ impl WiredFunctions {
 
     /// The page of metrics.
     pub(super) fn metrics_pages(&self, series: MetricSeries) -> EmbeddedPages {
-        let queue = |name| self.local.queue(name);
         let standing = LookedUpMetrics {
             state: self.local.state_store(),
-            deliveries: queue(QueueName::Deliveries),
-            given_up: [QueueName::DeadLetters, QueueName::Redrive].map(queue),
-            records: queue(QueueName::Records),
+            deliveries: self.local.queue(QueueName::Deliveries),
+            given_up: [QueueName::DeadLetters, QueueName::Redrive]
+                .map(|name| self.local.queue(name)),
+            records: self.local.queue(QueueName::Records),
             links: self.manage.links.clone(),
             clock: SystemClock,
         };
@@ -230,18 +230,17 @@ impl WiredFunctions {
     fn spawn_finish(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let manage = Arc::clone(&self.manage);
         let mut next = LeftWork::From(SystemClock.now());
-        let finish = move || {
-            let manage = Arc::clone(&manage);
-            let left = std::mem::replace(&mut next, LeftWork::Old);
-            async move { manage.finish_left(left).await }
-        };
         let stop = stop.clone();
         tasks.spawn(run_every(
             "manage",
             FINISH_PERIOD,
             SystemClock,
             stop,
-            finish,
+            move || {
+                let manage = Arc::clone(&manage);
+                let left = std::mem::replace(&mut next, LeftWork::Old);
+                async move { manage.finish_left(left).await }
+            },
         ));
     }
 
@@ -249,13 +248,18 @@ impl WiredFunctions {
     fn spawn_wake(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let wake = Arc::clone(&self.wake);
         let mut next = LeftWork::From(SystemClock.now());
-        let run = move || {
-            let wake = Arc::clone(&wake);
-            let left = std::mem::replace(&mut next, LeftWork::Old);
-            async move { run_wake(&wake, left).await }
-        };
         let stop = stop.clone();
-        tasks.spawn(run_every("wake", WAKE_PERIOD, SystemClock, stop, run));
+        tasks.spawn(run_every(
+            "wake",
+            WAKE_PERIOD,
+            SystemClock,
+            stop,
+            move || {
+                let wake = Arc::clone(&wake);
+                let left = std::mem::replace(&mut next, LeftWork::Old);
+                async move { run_wake(&wake, left).await }
+            },
+        ));
     }
 
     fn spawn_poller<H: QueueHandler>(

@@ -8,7 +8,7 @@ mod sampler;
 use std::sync::Arc;
 
 use posthaste_console::history::STEP;
-use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
+use posthaste_local::{FileStore, LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_system::SystemClock;
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::backfill::HistoryBackfill;
 pub use self::ring::StepRing;
-pub use self::sampler::HistorySampler;
+pub use self::sampler::{HistorySampler, SampledPorts};
 use super::adapters::SharedAdapters;
 use super::metrics::MetricTotals;
 use super::schedule::run_on_the_clock;
@@ -34,7 +34,6 @@ pub(super) struct WiredHistory {
 impl WiredHistory {
     pub(super) fn wire(
         settings: &ServeSettings,
-        local: &EmbeddedStore<SystemClock>,
         adapters: &SharedAdapters<'_>,
         totals: Arc<MetricTotals>,
     ) -> Self {
@@ -42,9 +41,12 @@ impl WiredHistory {
         let sampler = HistorySampler::new(
             Arc::clone(&ring),
             totals,
-            (local.state_store(), local.queue(QueueName::Deliveries)),
-            adapters.links.clone(),
-            SystemClock,
+            SampledPorts {
+                state: adapters.local.state_store(),
+                deliveries: adapters.local.queue(QueueName::Deliveries),
+                links: adapters.links.clone(),
+                clock: SystemClock,
+            },
         );
         let backfill = HistoryBackfill {
             ring: Arc::clone(&ring),

@@ -88,30 +88,43 @@ where
     Q: QueueReceiver + 'static,
     C: Clock,
 {
-    let show = move |headers: HeaderMap| async move {
-        let form = PageFormat::accepted_by(&headers);
-        let of_form = [
-            (header::CONTENT_TYPE, form.content_type()),
-            (header::VARY, header::ACCEPT.as_str()),
-        ];
-        match pages.current_page(form).await {
-            Ok(page) => (of_form, page).into_response(),
-            Err(PageError::Crowded) => problem_response(metrics_crowded()),
-            Err(PageError::NotRendered) => problem_response(ApiProblem::new(ProblemKind::Internal)),
-        }
-    };
-    Router::new().route(METRICS_PATH, get(show).fallback(method_not_allowed))
+    let show = get(async move |headers: HeaderMap| show_metrics(&pages, &headers).await);
+    Router::new().route(METRICS_PATH, show.fallback(method_not_allowed))
+}
+
+async fn show_metrics<S, Q, C>(pages: &MetricsPages<S, Q, C>, headers: &HeaderMap) -> Response<Body>
+where
+    S: ObjectStore + 'static,
+    Q: QueueReceiver + 'static,
+    C: Clock,
+{
+    let form = PageFormat::accepted_by(headers);
+    let of_form = [
+        (header::CONTENT_TYPE, form.content_type()),
+        (header::VARY, header::ACCEPT.as_str()),
+    ];
+    match pages.current_page(form).await {
+        Ok(page) => (of_form, page).into_response(),
+        Err(PageError::Crowded) => problem_response(metrics_crowded()),
+        Err(PageError::NotRendered) => problem_response(ApiProblem::new(ProblemKind::Internal)),
+    }
 }
 
 /// The paths for supervisors and load balancers, to be merged with the functions' routes. Whether
 /// the server is ready is said before a request comes here.
 pub fn probe_routes() -> Router {
-    let ok = || async { Json(ProbeAnswer::OK) };
-    let version = || async { Json(VersionAnswer::THIS) };
     Router::new()
-        .route(LIVEZ, get(ok).fallback(method_not_allowed))
-        .route(READYZ, get(ok).fallback(method_not_allowed))
-        .route(VERSION, get(version).fallback(method_not_allowed))
+        .route(LIVEZ, get(answer_ok).fallback(method_not_allowed))
+        .route(READYZ, get(answer_ok).fallback(method_not_allowed))
+        .route(VERSION, get(answer_version).fallback(method_not_allowed))
+}
+
+async fn answer_ok() -> Json<ProbeAnswer> {
+    Json(ProbeAnswer::OK)
+}
+
+async fn answer_version() -> Json<VersionAnswer> {
+    Json(VersionAnswer::THIS)
 }
 
 fn metrics_crowded() -> ApiProblem {
@@ -288,23 +301,19 @@ async fn accept_all<C: Clock>(
     stop: &CancellationToken,
 ) {
     let mut connections = JoinSet::new();
-    let accept = async || -> std::io::Result<_> {
-        let (stream, peer) = listener.accept().await?;
-        Ok((stream, places.take_place(peer.ip()).await))
-    };
-    while let Some(accepted) = stop.run_until_cancelled(accept()).await {
+    while let Some(accepted) = stop
+        .run_until_cancelled(accept_one(&listener, places))
+        .await
+    {
         match accepted {
             Ok((stream, place)) => {
-                let front = Arc::clone(front);
-                let clock = clock.clone();
-                let stop = stop.clone();
-                connections.spawn(serve_connection(
-                    stream,
-                    place,
-                    (front, answers),
-                    clock,
-                    stop,
-                ));
+                let connection = ClientConnection {
+                    front: Arc::clone(front),
+                    answers,
+                    place: Arc::new(place),
+                    clock: clock.clone(),
+                };
+                connections.spawn(serve_connection(stream, connection, stop.clone()));
             }
             Err(error) => rest_after_error(&error, places, clock).await,
         }
@@ -317,6 +326,15 @@ async fn accept_all<C: Clock>(
     while let Some(ended) = connections.join_next().await {
         note_panic(ended);
     }
+}
+
+/// Accepts a connection, once there is a place for it.
+async fn accept_one(
+    listener: &TcpListener,
+    places: &Arc<ClientPlaces>,
+) -> std::io::Result<(TcpStream, ClientPlace)> {
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, places.take_place(peer.ip()).await))
 }
 
 /// Waits before the next try to accept. If file descriptors have run out, a connection that waits
@@ -340,35 +358,29 @@ async fn rest_after_error<C: Clock>(error: &std::io::Error, places: &ClientPlace
 
 async fn serve_connection<C: Clock>(
     stream: TcpStream,
-    place: ClientPlace,
-    (front, answers): (Arc<RequestFront>, ServedParts),
-    clock: C,
+    connection: ClientConnection<C>,
     stop: CancellationToken,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "connection not set up");
         return;
     }
-    let place = Arc::new(place);
     // Outside of the task's budget, which a client that is always ready for more uses up.
-    let cut = tokio::task::coop::unconstrained(place.wait_for_cut(&clock));
+    let cut = connection.place.wait_for_cut(&connection.clock);
+    let cut = tokio::task::coop::unconstrained(cut);
     let mut cut = std::pin::pin!(cut);
-    let answering = |client| ConnectionService {
-        front: Arc::clone(&front),
-        answers,
-        place: Arc::clone(&place),
-        client,
-        clock: clock.clone(),
-    };
-    let Some(tls) = &front.tls else {
+    let Some(tls) = &connection.front.tls else {
         let stream = ClientStream::new(stream);
-        let service = answering(stream.client());
+        let service = connection.serve_client(stream.client());
         let service = service_fn(move |request| service.clone().respond_infallibly(request));
-        let stream = TimedWriteStream::new(stream, Arc::clone(&place), clock.clone());
+        let stream = connection.time_writes(stream);
         return http_1(stream, service, cut, &stop).await;
     };
-    let writing = |stream| TimedWriteStream::new(stream, Arc::clone(&place), clock.clone());
-    let handshake = tls_stream::accept(stream, writing, tls.config());
+    let handshake = tls_stream::accept(
+        stream,
+        |stream| connection.time_writes(stream),
+        tls.config(),
+    );
     // The time for the head of the first request includes the handshake.
     let shaken = tokio::select! {
         biased;
@@ -379,7 +391,7 @@ async fn serve_connection<C: Clock>(
     };
     match shaken {
         Ok(ClientHandshake::Done(stream)) => {
-            let service = answering(stream.client());
+            let service = connection.serve_client(stream.client());
             let service = service_fn(move |request| service.clone().respond_infallibly(request));
             http_1(stream, service, cut, &stop).await;
         }
@@ -444,14 +456,20 @@ fn log_cut() {
     );
 }
 
-/// The answers to the requests of one connection.
+/// A connection that was accepted, apart from its stream.
 #[derive(Clone)]
-struct ConnectionService<C> {
+struct ClientConnection<C> {
     front: Arc<RequestFront>,
     answers: ServedParts,
     place: Arc<ClientPlace>,
-    client: Arc<dyn RequestClient>,
     clock: C,
+}
+
+/// The answers to the requests of one connection.
+#[derive(Clone)]
+struct ConnectionService<C> {
+    connection: ClientConnection<C>,
+    client: Arc<dyn RequestClient>,
 }
 
 impl<C: Clock> ConnectionService<C> {
@@ -459,41 +477,45 @@ impl<C: Clock> ConnectionService<C> {
         self,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Infallible> {
-        let answer = respond_and_drain(
-            (&self.front, self.answers),
-            &self.place,
-            &self.clock,
-            request,
-        );
+        let answer = self.connection.respond_and_drain(request);
         Ok(client::answer_for_client(self.client, answer).await)
     }
 }
 
-/// Answers one request, and reads the rest of its body.
-async fn respond_and_drain<C: Clock>(
-    (front, answers): (&RequestFront, ServedParts),
-    place: &Arc<ClientPlace>,
-    clock: &C,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let asks_first = request.headers().contains_key(header::EXPECT);
-    let (head, body) = request.into_parts();
-    let (lent, mut back) = body_rest::lend_body(body);
-    let mut response = front
-        .respond(place, answers, Request::from_parts(head, lent))
-        .await;
-    // An error means that the body was read to its end.
-    let Ok(mut unread) = back.try_recv() else {
-        return response;
-    };
-    if !asks_first && !is_refusal(&response) {
-        match unread.read_past_unasked(clock).await {
-            Some(more) => unread = more,
-            None => return response,
+impl<C: Clock> ClientConnection<C> {
+    /// The answers to what this client asks.
+    fn serve_client(&self, client: Arc<dyn RequestClient>) -> ConnectionService<C> {
+        ConnectionService {
+            connection: self.clone(),
+            client,
         }
     }
-    body_rest::settle_unread(unread, asks_first, &mut response, clock);
-    response
+
+    /// A stream whose writes are timed for the place of this connection.
+    fn time_writes<S>(&self, stream: S) -> TimedWriteStream<S, C> {
+        TimedWriteStream::new(stream, Arc::clone(&self.place), self.clock.clone())
+    }
+
+    /// Answers one request, and reads the rest of its body.
+    async fn respond_and_drain(&self, request: Request<Incoming>) -> Response<Body> {
+        let asks_first = request.headers().contains_key(header::EXPECT);
+        let (head, body) = request.into_parts();
+        let (lent, mut back) = body_rest::lend_body(body);
+        let request = Request::from_parts(head, lent);
+        let mut response = self.front.respond(&self.place, self.answers, request).await;
+        // An error means that the body was read to its end.
+        let Ok(mut unread) = back.try_recv() else {
+            return response;
+        };
+        if !asks_first && !is_refusal(&response) {
+            match unread.read_past_unasked(&self.clock).await {
+                Some(more) => unread = more,
+                None => return response,
+            }
+        }
+        body_rest::settle_unread(unread, asks_first, &mut response, &self.clock);
+        response
+    }
 }
 
 /// Logs a panic. It ends its own connection and no other.

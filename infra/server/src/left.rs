@@ -69,12 +69,12 @@ impl LeftBehind {
     /// Counts what there is. Queues are counted in memory.
     pub(super) async fn count(local: &EmbeddedStore<SystemClock>) -> Self {
         let state = local.state_store();
-        let all = |counts: QueueCounts| counts.total();
-        let queue = async |name| local.queue(name).counts().await.ok();
+        let dead_letters = count_queue(local, QueueName::DeadLetters).await;
+        let records = count_queue(local, QueueName::Records).await;
         Self {
-            deliveries: queue(QueueName::Deliveries).await,
-            dead_letters: queue(QueueName::DeadLetters).await.map(all),
-            records: queue(QueueName::Records).await.map(all),
+            deliveries: count_queue(local, QueueName::Deliveries).await,
+            dead_letters: dead_letters.map(|counts| counts.total()),
+            records: records.map(|counts| counts.total()),
             parked_objects: count_objects(&state, PARKED).await.ok(),
             held_objects: count_objects(&state, HELD).await.ok(),
         }
@@ -101,6 +101,10 @@ impl LeftBehind {
             "ended; what is left goes on after the next start"
         );
     }
+}
+
+async fn count_queue(local: &EmbeddedStore<SystemClock>, name: QueueName) -> Option<QueueCounts> {
+    local.queue(name).counts().await.ok()
 }
 
 async fn count_objects(state: &StateStore, prefix: &str) -> Result<usize, PortError> {

@@ -1,5 +1,6 @@
 //! The addresses that a server listens on.
 
+use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::TcpListener;
@@ -32,7 +33,7 @@ pub(super) async fn bind(
         metrics: settings.metrics_listen.is_none(),
     };
     let mut listening = Vec::new();
-    let public = bind_one(("--listen", settings.listen), answers, &mut listening).await?;
+    let public = bind_one("--listen", settings.listen, answers, &mut listening).await?;
     let mut addresses = BoundAddresses {
         public,
         management: public,
@@ -46,7 +47,7 @@ pub(super) async fn bind(
             ..answers
         };
         addresses.management =
-            bind_one(("--manage-listen", address), answers, &mut listening).await?;
+            bind_one("--manage-listen", address, answers, &mut listening).await?;
         addresses.metrics = addresses.management;
     }
     if let Some(address) = settings.metrics_listen {
@@ -55,26 +56,32 @@ pub(super) async fn bind(
             management: false,
             metrics: true,
         };
-        addresses.metrics =
-            bind_one(("--metrics-listen", address), answers, &mut listening).await?;
+        addresses.metrics = bind_one("--metrics-listen", address, answers, &mut listening).await?;
     }
     Ok((addresses, listening))
 }
 
 async fn bind_one(
-    (option, address): (&'static str, SocketAddr),
+    option: &'static str,
+    address: SocketAddr,
     answers: ServedParts,
     listening: &mut Vec<ListeningAddress>,
 ) -> Result<SocketAddr, ServeError> {
-    let failed = |source| ServeError::Listen {
+    let opened = open_listener(address).await;
+    let (listener, bound) = opened.map_err(|source| ServeError::Listen {
         option,
         address,
         source,
-    };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
+    })?;
     listening.push(ListeningAddress { listener, answers });
     Ok(bound)
+}
+
+/// A listener, with the address that it is bound to.
+async fn open_listener(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
 }
 
 impl BoundAddresses {

@@ -105,8 +105,9 @@ async fn sample_on_thread(
     monitor: Arc<Mutex<EmbeddedMonitor>>,
 ) -> Result<PressureState, SampleError> {
     let runtime = Handle::current();
-    let poll = move || runtime.block_on(async { monitor.lock().await.poll_once().await });
-    Ok(spawn_blocking(poll).await??)
+    let polled =
+        spawn_blocking(move || runtime.block_on(async { monitor.lock().await.poll_once().await }));
+    Ok(polled.await??)
 }
 
 /// Why a poll did not end well.

@@ -138,15 +138,9 @@ where
     async fn gather_batch(&self, stop: &CancellationToken) -> Vec<ReceivedMessage> {
         let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
         let over = self.clock.monotonic() + self.settings.window;
-        let bytes = |batch: &[ReceivedMessage]| {
-            batch
-                .iter()
-                .map(|message| message.body.len())
-                .sum::<usize>()
-        };
         while !batch.is_empty()
             && batch.len() < self.settings.batch_max
-            && bytes(&batch) < BATCH_BYTES_MAX
+            && sum_body_bytes(&batch) < BATCH_BYTES_MAX
             && !stop.is_cancelled()
         {
             let left = over.saturating_sub(self.clock.monotonic());
@@ -185,9 +179,10 @@ where
         batch: Vec<ReceivedMessage>,
         deadline: Duration,
     ) {
-        let settled_by =
-            |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
-        let received: Vec<_> = batch.iter().map(settled_by).collect();
+        let received: Vec<_> = batch
+            .iter()
+            .map(|it| (it.id.clone(), it.receipt.clone(), it.receive_count))
+            .collect();
         let failures = match catch_panic(handler.handle(batch, deadline)).await {
             Ok(BatchResponse { failures }) => failures,
             Err(error) => {
@@ -218,6 +213,10 @@ where
             }
         }
     }
+}
+
+fn sum_body_bytes(messages: &[ReceivedMessage]) -> usize {
+    messages.iter().map(|message| message.body.len()).sum()
 }
 
 #[cfg(test)]

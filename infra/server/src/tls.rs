@@ -102,8 +102,7 @@ impl ServerTls {
 
     /// Reads the files for the first time, beside other work.
     pub async fn open_beside(files: TlsFiles) -> Result<Self, ServerTlsError> {
-        let open = move || Self::open(files, SystemClock.now());
-        let opened = spawn_blocking(open).await;
+        let opened = spawn_blocking(move || Self::open(files, SystemClock.now())).await;
         opened.map_err(|error| ServerTlsError::Read(io::Error::other(error)))?
     }
 
@@ -115,7 +114,8 @@ impl ServerTls {
     /// Starts the looks at the files.
     pub(super) fn spawn(self: &Arc<Self>, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let this = Arc::clone(self);
-        let look = move || {
+        let stop = stop.clone();
+        tasks.spawn(run_every("tls", LOOK_PERIOD, SystemClock, stop, move || {
             let this = Arc::clone(&this);
             // A mount that hangs holds this look up, and nothing else.
             async move {
@@ -124,14 +124,7 @@ impl ServerTls {
                     tracing::error!(%error, "the files of --tls-cert and --tls-key were not looked at");
                 }
             }
-        };
-        tasks.spawn(run_every(
-            "tls",
-            LOOK_PERIOD,
-            SystemClock,
-            stop.clone(),
-            look,
-        ));
+        }));
     }
 
     /// Takes what the files hold, if it is new and right. Blocks.

@@ -512,12 +512,23 @@ pub fn publish_settings(values: &mut impl SettingValues, base: PublishSettings) 
 
 /// The settings of deliver: `base`, changed by what is given.
 pub fn deliver_settings(values: &mut impl SettingValues, base: DeliverSettings) -> DeliverSettings {
-    let mut number = |setting, default| values.get(setting).map_or(default, usize::from);
     DeliverSettings {
-        requests_max: number(&REQUESTS_MAX, base.requests_max),
-        requests_per_link_start: number(&REQUESTS_PER_LINK_START, base.requests_per_link_start),
-        requests_per_link_max: number(&REQUESTS_PER_LINK_MAX, base.requests_per_link_max),
-        waiting_per_connection: number(&WAITING_PER_CONNECTION, base.waiting_per_connection),
+        requests_max: count_value(values, &REQUESTS_MAX, base.requests_max),
+        requests_per_link_start: count_value(
+            values,
+            &REQUESTS_PER_LINK_START,
+            base.requests_per_link_start,
+        ),
+        requests_per_link_max: count_value(
+            values,
+            &REQUESTS_PER_LINK_MAX,
+            base.requests_per_link_max,
+        ),
+        waiting_per_connection: count_value(
+            values,
+            &WAITING_PER_CONNECTION,
+            base.waiting_per_connection,
+        ),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
         sender_headers: values.get(&SENDER_HEADERS).unwrap_or(base.sender_headers),
         delivery_log: values.get(&DELIVERY_LOG).unwrap_or(base.delivery_log),
@@ -527,6 +538,14 @@ pub fn deliver_settings(values: &mut impl SettingValues, base: DeliverSettings) 
             .map_or(base.slow_after, |secs| Duration::from_secs(secs.into())),
         ..base
     }
+}
+
+fn count_value(
+    values: &mut impl SettingValues,
+    setting: &'static Setting<u16>,
+    default: usize,
+) -> usize {
+    values.get(setting).map_or(default, usize::from)
 }
 
 /// The settings of record: `base`, changed by what is given.

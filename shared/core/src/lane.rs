@@ -48,10 +48,10 @@ pub const SLOW_AFTER_DEFAULT: Duration = Duration::from_secs(2);
 /// A delivery queue, and the invocations that serve it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum DeliveryLane {
-    /// That of all deliveries, unless their target is slow.
+    /// The lane of all deliveries, unless their target is slow.
     #[default]
     Quick,
-    /// That of deliveries to slow targets.
+    /// The lane of deliveries to slow targets.
     Slow,
 }
 
@@ -171,10 +171,10 @@ impl SlowTargets {
         now: Timestamp,
     ) -> Option<(DeliveryTarget, Timestamp)> {
         let link = DeliveryTarget::Link(target.link().clone());
-        let entry = |key: DeliveryTarget| self.slow_until.get(&key).map(|until| (key, *until));
-        let live = |entry: &(DeliveryTarget, Timestamp)| entry.1 > now;
-        let of_link = entry(link).filter(live);
-        of_link.or_else(|| entry(target.clone()).filter(live))
+        [&link, target].into_iter().find_map(|key| {
+            let until = *self.slow_until.get(key)?;
+            (until > now).then(|| (key.clone(), until))
+        })
     }
 
     /// A target that becomes slow. With another subscription of its link, the link does.

@@ -180,7 +180,7 @@ pub struct SpanPlace {
     pub parent: Option<SpanId>,
 }
 
-/// What a span is of.
+/// The work that a span is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
     /// From the arrival of a request to the moment in which its event was durable.
@@ -214,7 +214,7 @@ pub enum SpanValue {
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceSpan {
-    /// What it is of.
+    /// The work that it is of.
     pub kind: SpanKind,
     /// The topic or, after it, the subscription, for its name.
     pub target: String,
@@ -226,9 +226,9 @@ pub struct TraceSpan {
     pub began: Timestamp,
     /// Its length.
     pub took: Duration,
-    /// What else is known.
+    /// The other facts that are known.
     pub values: Vec<(&'static str, SpanValue)>,
-    /// Why it failed, if it did.
+    /// The reason why it failed, if it did.
     pub error: Option<String>,
 }
 

@@ -431,7 +431,7 @@ mod tests {
         }
     }
 
-    /// It would probe with each of its attempts, as its waits are longer than the holds.
+    /// The delivery would probe with each of its attempts, as its waits are longer than the holds.
     #[tokio::test]
     async fn delivery_that_was_tried_often_leaves_the_probe_to_others() {
         for (attempts_before, is_fallback) in [(1, false), (2, true)] {

@@ -117,14 +117,7 @@ mod tests {
 
     fn letter() -> DeadLetter {
         let reason = DeadLetterReason::TimeToLiveExceeded;
-        DeadLetter {
-            reason,
-            delivery: delivery(1),
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        }
+        DeadLetter::new(reason, delivery(1))
     }
 
     /// Deliveries due within a quarter of an hour wait in the queue, and the others are parked.

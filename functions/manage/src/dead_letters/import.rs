@@ -13,6 +13,7 @@ use posthaste_core::stored::{ResolvedLetters, layout};
 use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::resolved::can_be_resolved;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -67,48 +68,36 @@ impl<S: Send + Sync> FromRequest<S> for ImportBody {
     }
 }
 
-/// A request as JSON that is told from another one, without a look at the dead letters.
+/// A request whose objects are JSON of any kind, or read with all of their members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenRequest {
-    objects: Vec<Box<RawValue>>,
-}
-
-/// The same with all of its members, to say what is wrong with them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[expect(dead_code, reason = "read to be refused")]
-struct WrittenMembers {
-    objects: Vec<WrittenObject>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[expect(dead_code, reason = "read to be refused")]
-struct WrittenObject {
-    object: String,
-    letters: Vec<Value>,
-    resolved: Option<Value>,
+struct WrittenRequest<Object> {
+    objects: Vec<Object>,
 }
 
 /// The objects of a request. The usual reader of bodies would not keep the dead letters as they are
 /// written, and would refuse a producer's member that is there twice.
 fn parse_objects(bytes: &[u8]) -> Option<Vec<MovedObject>> {
-    let is_object = |json: &str| json.trim_start().starts_with('{');
-    let text = std::str::from_utf8(bytes)
-        .ok()
-        .filter(|text| is_object(text))?;
-    let request: WrittenRequest = serde_json::from_str(text).ok()?;
-    let objects = request.objects.into_iter().map(|object| {
-        let json = Some(object.get()).filter(|json| is_object(json))?;
-        serde_json::from_str(json).ok()
-    });
-    objects.collect()
+    let request: WrittenRequest<Box<RawValue>> =
+        parse_json_object(std::str::from_utf8(bytes).ok()?)?;
+    request
+        .objects
+        .iter()
+        .map(|object| parse_json_object(object.get()))
+        .collect()
 }
 
-/// What is wrong with a request that cannot be read, in the words for all bodies.
+/// Reads a JSON object; `None` also of an array, which serde would take in its place.
+fn parse_json_object<T: DeserializeOwned>(json: &str) -> Option<T> {
+    if !json.trim_start().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(json).ok()
+}
+
+/// The problem of a request that cannot be read, in the words for all bodies.
 fn body_problem(bytes: &[u8]) -> ApiProblem {
-    parse_settings::<WrittenMembers>(bytes)
+    parse_settings::<WrittenRequest<MovedObject<Value>>>(bytes)
         .err()
         .unwrap_or_else(|| ApiProblem::new(ProblemKind::BadRequest))
 }
@@ -117,15 +106,11 @@ fn body_problem(bytes: &[u8]) -> ApiProblem {
 fn check_objects(
     objects: Vec<MovedObject>,
 ) -> Result<Vec<(MovedObject, ResolvedLetters)>, ApiProblem> {
-    let bad = |member: String, detail: String| {
-        let problem = ApiProblem::new(ProblemKind::BadRequest);
-        problem.member(member).detail(detail)
-    };
     if !(1..=DEAD_LETTER_IMPORT_OBJECTS_MAX).contains(&objects.len()) {
         let found = objects.len();
         let detail =
             format!("expected 1 to {DEAD_LETTER_IMPORT_OBJECTS_MAX} objects, found {found}");
-        return Err(bad("objects".to_owned(), detail));
+        return Err(member_problem("objects", &detail));
     }
     let mut keys = BTreeSet::new();
     let mut all = Vec::with_capacity(objects.len());
@@ -133,13 +118,19 @@ fn check_objects(
         let member = format!("objects[{place}]");
         let states = object
             .check()
-            .map_err(|error| bad(member.clone(), error.to_string()))?;
+            .map_err(|error| member_problem(&member, &error.to_string()))?;
         if !keys.insert(object.object.clone()) {
-            return Err(bad(member, "the same object twice".to_owned()));
+            return Err(member_problem(&member, "the same object twice"));
         }
         all.push((object, states));
     }
     Ok(all)
+}
+
+fn member_problem(member: &str, detail: &str) -> ApiProblem {
+    ApiProblem::new(ProblemKind::BadRequest)
+        .member(member)
+        .detail(detail)
 }
 
 /// The writer of dead letters of another installation.

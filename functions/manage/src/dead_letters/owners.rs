@@ -21,7 +21,7 @@ pub(crate) struct DeadLetterOwner {
     pub(crate) first_year: u16,
 }
 
-/// Whose dead letters are asked for.
+/// The subscriptions whose dead letters are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DeadLetterScope {
     All,

@@ -10,9 +10,7 @@ use axum::extract::FromRef;
 use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
-use posthaste_core::model::{
-    DeadLetterReason, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
-};
+use posthaste_core::model::{DeadLetterReason, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters, written_at};
 use posthaste_core::stored::{DeadLetterKey, ResolvedLetters, TopicRecord, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError, Ports, StoredObject};
@@ -239,14 +237,10 @@ impl<P: Ports> DeadLetterSearch<P> {
         walk: &NewestFirstWalk,
         objects: Vec<DatedObject>,
     ) -> Result<Option<SearchPosition>, ApiError> {
-        let is_wanted = |object: &DatedObject| {
-            filling
-                .search
-                .after
-                .as_ref()
-                .is_none_or(|after| after.is_before(object, usize::MAX))
-        };
-        let objects: Vec<_> = objects.into_iter().filter(is_wanted).collect();
+        let objects: Vec<_> = objects
+            .into_iter()
+            .filter(|object| filling.search.includes_place(object, usize::MAX))
+            .collect();
         let reads = objects
             .clone()
             .into_iter()
@@ -345,20 +339,12 @@ impl PageBuilder<'_> {
     ) -> Option<SearchPosition> {
         let search = self.search;
         let LettersOfObject { letters, resolved } = read.unwrap_or_else(|detail| {
-            if self.page.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-                self.page.failures.push(ReplayFailure {
-                    key: object.key.clone(),
-                    index: None,
-                    detail,
-                });
-            }
+            let failure = ReplayFailure::of_object(&object.key, detail);
+            failure.show_in(&mut self.page.failures);
             LettersOfObject::default()
         });
         for (index, letter) in letters.into_iter().enumerate() {
-            let is_after = search
-                .after
-                .as_ref()
-                .is_none_or(|after| after.is_before(object, index));
+            let is_after = search.includes_place(object, index);
             let is_resolved = resolved.is_resolved(index);
             if !is_after || !search.matches(&letter) || (is_resolved && !search.include_resolved) {
                 continue;
@@ -381,6 +367,12 @@ impl PageBuilder<'_> {
 }
 
 impl LetterSearch {
+    /// Whether a letter of an object comes after the place at which the page begins.
+    fn includes_place(&self, object: &DatedObject, index: usize) -> bool {
+        let after = self.after.as_ref();
+        after.is_none_or(|after| after.is_before(object, index))
+    }
+
     fn matches(&self, letter: &ShownLetter) -> bool {
         let has_reason = self
             .reason

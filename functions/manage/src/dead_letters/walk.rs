@@ -89,9 +89,9 @@ impl NewestFirstWalk {
             }
             let listed = self.list_period(bucket, period, owners).await?;
             let is_hour = period.sub_periods().is_empty();
-            let is_whole = |page: &ListPage| page.next_after.is_none() || is_hour;
-            let (whole, divided): (Vec<_>, Vec<_>) =
-                listed.into_iter().partition(|(_, page)| is_whole(page));
+            let (whole, divided): (Vec<_>, Vec<_>) = listed
+                .into_iter()
+                .partition(|(_, page)| page.next_after.is_none() || is_hour);
             let placed = whole
                 .into_iter()
                 .flat_map(|(owner, page)| self.dated_objects(owner, page));

@@ -10,7 +10,7 @@ use posthaste_services::timeout;
 /// request either, which has 25 s for several calls.
 pub(super) const CHECK_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What a look brings, or `None` if it hangs.
+/// Waits for the result of a look; `None` if it hangs.
 pub(super) async fn limit_check_time<T>(
     clock: &impl Clock,
     look: impl Future<Output = T>,

@@ -153,7 +153,8 @@ impl HeldSubscription {
     }
 }
 
-/// Makes all rows, in their order. The key of an owner is the prefix of the objects that are held for it.
+/// Makes all rows, in their order. The key of an owner is the prefix of the objects that are held
+/// for it.
 pub(super) fn link_rows(
     failing: &[(DeliveryTarget, &TargetCondition)],
     owners: &BTreeMap<String, HeldSubscription>,

@@ -6,11 +6,12 @@ use std::time::Duration;
 use axum::extract::FromRef;
 use posthaste_core::api::ReplayPreview;
 use posthaste_core::release::ReplaySelection;
+use posthaste_core::stored::LetterReceiver;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::replay::letter_objects;
 
 use crate::answer::ApiError;
-use crate::letters::{LetterReader, SchemaAndCreation, SelectedLetters, add_failures};
+use crate::letters::{LetterReader, SelectedLetter, SelectedLetters};
 use crate::manage::Manage;
 use crate::shared_port::SharedPort;
 
@@ -46,7 +47,7 @@ impl<P: Ports> LetterPreview<P> {
     pub(super) async fn count_letters(
         &self,
         selection: &ReplaySelection,
-        receiver: &SchemaAndCreation,
+        receiver: &LetterReceiver,
     ) -> Result<ReplayPreview, ApiError> {
         let end = self.clock.monotonic() + COUNTING_TIME;
         let mut preview = ReplayPreview::default();
@@ -60,13 +61,9 @@ impl<P: Ports> LetterPreview<P> {
                     return Ok(preview);
                 }
                 read += 1;
-                add_letters(
-                    &mut preview,
-                    &object.key,
-                    self.letters
-                        .select_letters(&object.key, selection, receiver)
-                        .await?,
-                );
+                let letters = &self.letters;
+                let selected = letters.select_letters(&object.key, selection, receiver);
+                add_letters(&mut preview, selected.await?);
             }
             match page.next_after {
                 Some(next) if self.clock.monotonic() < end => after = Some(next),
@@ -83,7 +80,7 @@ impl<P: Ports> LetterPreview<P> {
 }
 
 /// Adds the letters of an object.
-fn add_letters(preview: &mut ReplayPreview, key: &str, letters: SelectedLetters) {
+fn add_letters(preview: &mut ReplayPreview, letters: SelectedLetters) {
     let SelectedLetters {
         selected,
         resolved,
@@ -94,12 +91,14 @@ fn add_letters(preview: &mut ReplayPreview, key: &str, letters: SelectedLetters)
     preview.objects += u64::from(!selected.is_empty());
     preview.resolved += resolved;
     preview.left_out.add_all(&left_out);
-    for (_, letter) in selected {
+    for SelectedLetter { letter, .. } in selected {
         preview.events += 1;
         *preview.by_reason.entry(letter.reason.into()).or_default() += 1;
         if preview.ids.len() < IDS_MAX {
             preview.ids.push(letter.event.id().to_owned());
         }
     }
-    add_failures(broken, key, (&mut preview.failed, &mut preview.failures));
+    for failure in broken {
+        preview.add_failure(failure);
+    }
 }

@@ -8,7 +8,7 @@ use posthaste_core::api::{
     AuditAction, AuditCaller, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, StatusState,
 };
 use posthaste_core::release::ReplaySelection;
-use posthaste_core::stored::{ReplayRecord, TopicRecord, layout};
+use posthaste_core::stored::{LetterReceiver, ReplayRecord, TopicRecord, layout};
 use posthaste_ports::{Clock, Entropy, Ports};
 use serde_json::json;
 
@@ -129,10 +129,7 @@ impl<P: Ports> ReplayStarter<P> {
             return self.log_preview.count_records(selection, to).await;
         }
         let (name, settings) = path.find_in(record)?;
-        let output = settings
-            .delivery_schema
-            .unwrap_or(record.settings.input_schema);
-        let receiver = (output, record.identities_of(name));
+        let receiver = LetterReceiver::of_subscription(record, name, settings);
         self.letter_preview
             .count_letters(selection, &receiver)
             .await

@@ -43,11 +43,11 @@ pub(super) struct ResendableEvent {
     pub(super) event: Event,
     /// The `webhook-id` that it keeps.
     pub(super) webhook_id: String,
-    /// Whether that is made of the dead letter's place, because it does not say one.
+    /// Whether the id is made of the dead letter's place, because the letter does not say one.
     pub(super) is_id_made: bool,
-    /// Its dead letter, if it became one.
+    /// The dead letter that it became.
     pub(super) letter: Option<LetterPlace>,
-    /// Its life until now, if its first acceptance is known.
+    /// The life of the event until now, if its first acceptance is known.
     pub(super) earlier: Option<EarlierLife>,
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use posthaste_core::api::ResolveResponse;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
+use posthaste_core::api::{ReplayFailure, ResolveResponse};
 use posthaste_core::model::FormatError;
 use posthaste_core::release::ReplaySelection;
 use posthaste_core::stored::{LetterEnd, LetterEnding, LetterReceiver, layout};
@@ -16,9 +16,7 @@ use posthaste_services::resolved::{can_be_resolved, resolve_letters};
 
 use super::worked::{ResolveProgress, StopReason};
 use crate::answer::{ApiError, conflict_problem};
-use crate::letters::{
-    LetterReader, SchemaAndCreation, SelectedLetters, add_failures, bad_settings,
-};
+use crate::letters::{LetterReader, SelectedLetters, bad_settings};
 use crate::manage::Manage;
 use crate::shared_port::SharedPort;
 
@@ -30,7 +28,7 @@ pub(super) const WORKING_TIME: Duration = Duration::from_secs(8);
 /// keeps no other from its end.
 const UNAVAILABLE_IN_A_ROW_MAX: usize = 3;
 
-/// Why letters of an object cannot be resolved.
+/// The reason why letters of an object cannot be resolved.
 const KEY_TOO_LONG: &str = "the object's key is too long for a list of its resolved letters; only the whole object can be deleted";
 
 /// Most objects of one request, so that it ends even if the clock stands still.
@@ -41,13 +39,12 @@ pub(super) struct ResolveTask {
     pub(super) end: LetterEnd,
     pub(super) is_dry_run: bool,
     pub(super) selection: ReplaySelection,
-    pub(super) receiver: SchemaAndCreation,
+    pub(super) receiver: LetterReceiver,
 }
 
 impl ResolveTask {
     /// The work that is written down.
     pub(super) fn for_ending(ending: &LetterEnding) -> Result<Self, ApiError> {
-        let LetterReceiver { schema, created } = ending.receiver.unwrap_or(LetterReceiver::GONE);
         let is_deletion = ending.end == LetterEnd::Delete;
         let request = ending.request.clone().into_replay_request(is_deletion);
         let topic = &ending.topic;
@@ -57,7 +54,7 @@ impl ResolveTask {
             end: ending.end,
             is_dry_run: false,
             selection: selection.map_err(|error| bad_settings(&error))?,
-            receiver: (schema, created),
+            receiver: ending.receiver.unwrap_or(LetterReceiver::GONE),
         })
     }
 }
@@ -165,15 +162,16 @@ impl<P: Ports> LetterEnder<P> {
             .select_letters(key, &task.selection, &task.receiver)
             .await?;
         let is_deleted = task.end == LetterEnd::Delete && broken.is_empty() && others.is_empty();
-        add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
+        for failure in broken {
+            answer.add_failure(failure);
+        }
         answer.resolved += resolved;
         answer.left_out.add_all(&left_out);
         if selected.is_empty() {
             return Ok(());
         }
         if !is_deleted && !can_be_resolved(key) {
-            let broken = vec![(None, KEY_TOO_LONG.to_owned())];
-            add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
+            answer.add_failure(ReplayFailure::of_object(key, KEY_TOO_LONG.to_owned()));
             return Ok(());
         }
         let events = u64::try_from(selected.len()).unwrap_or(u64::MAX);
@@ -186,7 +184,7 @@ impl<P: Ports> LetterEnder<P> {
                     .await?;
             }
         } else if !task.is_dry_run {
-            let places = selected.into_iter().map(|(index, _)| index).collect();
+            let places = selected.iter().map(|letter| letter.index).collect();
             resolve_letters(&*self.dead_letters, key, &places)
                 .await
                 .map_err(resolve_error)?;
@@ -207,8 +205,7 @@ fn is_store_problem(kind: ProblemKind) -> bool {
 fn note_failure(error: ApiError, key: &str, answer: &mut ResolveResponse) {
     let ApiProblem { kind, detail, .. } = error.0;
     let detail = detail.unwrap_or_else(|| kind.title().to_owned());
-    let broken = vec![(None, detail)];
-    add_failures(broken, key, (&mut answer.failed, &mut answer.failures));
+    answer.add_failure(ReplayFailure::of_object(key, detail));
 }
 
 fn resolve_error(error: UpdateError<FormatError>) -> ApiError {

@@ -29,12 +29,19 @@ const AT_ONCE: usize = 4;
 /// Time after which work that fails is given up, so that it does not stay for ever.
 const GIVEN_UP_AFTER: Duration = Duration::from_hours(24);
 
+/// Work that this process took over.
+struct TakenEnding {
+    own: Box<OwnEnding>,
+    /// The time at which the process before it left the work.
+    left_at: Timestamp,
+}
+
 /// A turn of one selection.
 enum SelectionTurn {
     /// Of a claim that was found under this key.
     Found(String),
-    /// Of a claim that this process has, and left at this time the last who worked on it.
-    Taken(Box<OwnEnding>, Timestamp),
+    /// Of a claim that this process has.
+    Taken(TakenEnding),
 }
 
 /// The dead letters that processes left.
@@ -95,7 +102,7 @@ impl<P: Ports> LeftEndings<P> {
     ) -> Option<SelectionTurn> {
         let key = match &turn {
             SelectionTurn::Found(key) => key.clone(),
-            SelectionTurn::Taken(own, _) => own.key.clone(),
+            SelectionTurn::Taken(taken) => taken.own.key.clone(),
         };
         let taken = match turn {
             SelectionTurn::Found(_) if time_until(&self.clock, until).is_zero() => return None,
@@ -103,10 +110,10 @@ impl<P: Ports> LeftEndings<P> {
                 self.work.endings_seen.set_last_key(&key);
                 self.take_over_left(key, left).await
             }
-            SelectionTurn::Taken(own, left_at) => Ok(Some((own, left_at))),
+            SelectionTurn::Taken(taken) => Ok(Some(taken)),
         };
         let next = match taken {
-            Ok(Some((own, left_at))) => self.work_for_a_turn(own, left_at, until).await,
+            Ok(Some(taken)) => self.work_for_a_turn(taken, until).await,
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -122,7 +129,7 @@ impl<P: Ports> LeftEndings<P> {
         &self,
         key: String,
         left: LeftWork,
-    ) -> Result<Option<(Box<OwnEnding>, Timestamp)>, ApiError> {
+    ) -> Result<Option<TakenEnding>, ApiError> {
         let Some(StoredObject { bytes, etag }) = self.state.get(&key).await? else {
             return Ok(None);
         };
@@ -143,16 +150,19 @@ impl<P: Ports> LeftEndings<P> {
         }
         let left_at = open.worked_at;
         let taken = self.claims.take_over_ending(key, etag, open).await?;
-        Ok(taken.map(|own| (Box::new(own), left_at)))
+        Ok(taken.map(|own| TakenEnding {
+            own: Box::new(own),
+            left_at,
+        }))
     }
 
     /// Works for a few seconds, and writes down how far that came.
     async fn work_for_a_turn(
         &self,
-        own: Box<OwnEnding>,
-        left_at: Timestamp,
+        taken: TakenEnding,
         until: Duration,
     ) -> Result<Option<SelectionTurn>, ApiError> {
+        let TakenEnding { own, left_at } = taken;
         let turn_ends = self.clock.monotonic() + time_until(&self.clock, until).min(WORKING_TIME);
         let after = own.ending.after.clone();
         let worked = match ResolveTask::for_ending(&own.ending) {
@@ -186,6 +196,11 @@ impl<P: Ports> LeftEndings<P> {
             return Err(error);
         }
         let left = left.filter(|_| !is_given_back);
-        Ok(left.map(|own| SelectionTurn::Taken(Box::new(own), left_at)))
+        Ok(left.map(|own| {
+            SelectionTurn::Taken(TakenEnding {
+                own: Box::new(own),
+                left_at,
+            })
+        }))
     }
 }

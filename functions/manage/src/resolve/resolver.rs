@@ -142,16 +142,12 @@ impl<P: Ports> LetterResolver<P> {
         &self,
         path: &SubscriptionPath,
     ) -> Result<Option<LetterReceiver>, ApiError> {
-        let record = self.records.load_record(&path.topic).await?;
-        let found = record
-            .as_ref()
-            .and_then(|record| path.find_in(record).ok().map(|found| (record, found)));
-        if let Some((record, (name, settings))) = found {
-            let schema = settings
-                .delivery_schema
-                .unwrap_or(record.settings.input_schema);
-            let created = record.identities_of(name);
-            return Ok(Some(LetterReceiver { schema, created }));
+        if let Some(record) = &self.records.load_record(&path.topic).await?
+            && let Ok((name, settings)) = path.find_in(record)
+        {
+            return Ok(Some(LetterReceiver::of_subscription(
+                record, name, settings,
+            )));
         }
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
         if self

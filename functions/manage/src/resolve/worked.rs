@@ -1,4 +1,4 @@
-//! How far work on a selection came, and why it stopped there.
+//! The progress of work on a selection, and the reason why it stopped there.
 
 use posthaste_core::api::ResolveResponse;
 use posthaste_core::stored::{LetterEnd, LetterEnding};
@@ -14,11 +14,11 @@ pub(super) struct ResolveProgress {
     pub(super) stop: StopReason,
 }
 
-/// Why it stopped.
+/// The reason why work stopped.
 pub(super) enum StopReason {
     /// All is done.
     Done,
-    /// Its time was over.
+    /// The time for it was over.
     Late,
     /// The store fails.
     Failed(ApiError),

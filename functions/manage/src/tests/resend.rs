@@ -460,14 +460,7 @@ fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
             at,
         );
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        let letter = DeadLetter {
-            reason,
-            delivery,
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        };
+        let letter = DeadLetter::new(reason, delivery);
         let written = dead_letter(&letter, &letter.delivery.events[0], &payload);
         gathered.push(&as_of_0_1_0(&written));
     }

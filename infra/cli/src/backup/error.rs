@@ -81,11 +81,10 @@ pub enum BackupError {
 
 impl FolderError {
     /// An error, from what was done with which path.
-    pub(super) fn failed_to(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
+    pub(super) fn failed_to(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| Self {
             doing,
-            path,
+            path: path.to_owned(),
             source,
         }
     }

@@ -29,9 +29,9 @@ pub fn check_empty(folder: &Path) -> Result<(), BackupError> {
 }
 
 fn is_empty(folder: &Path) -> Result<bool, FolderError> {
-    let failed = || FolderError::failed_to("look into the folder", folder);
-    for entry in fs::read_dir(folder).map_err(failed())? {
-        if entry.map_err(failed())?.file_name() != LOST_AND_FOUND {
+    let failed = FolderError::failed_to("look into the folder", folder);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        if entry.map_err(failed)?.file_name() != LOST_AND_FOUND {
             return Ok(false);
         }
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use posthaste_local::private;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::{BackupError, FolderError};
@@ -59,21 +60,22 @@ struct ManifestFormat {
 impl BackupManifest {
     /// The number of files and their bytes.
     pub fn files_and_bytes(&self) -> (u64, u64) {
-        let sum = |count: fn(&BackupPart) -> u64| self.parts.iter().map(count).sum();
-        (sum(|part| part.files), sum(|part| part.bytes))
+        let files = self.parts.iter().map(|part| part.files).sum();
+        let bytes = self.parts.iter().map(|part| part.bytes).sum();
+        (files, bytes)
     }
 
     /// Writes the file, which makes the folder a backup. All else must be durable.
     pub(super) fn write(&self, folder: &Path) -> Result<(), FolderError> {
         let unfinished = folder.join(UNFINISHED_FILE);
-        let failed = || FolderError::failed_to("write", &unfinished);
-        let text = serde_json::to_string_pretty(self).map_err(|error| failed()(error.into()))?;
+        let failed = FolderError::failed_to("write", &unfinished);
+        let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
         let mut file = private::open(OpenOptions::new().write(true).create_new(true), &unfinished)
-            .map_err(failed())?;
+            .map_err(failed)?;
         file.write_all(format!("{text}\n").as_bytes())
             .and_then(|()| file.sync_all())
-            .map_err(failed())?;
-        fs::rename(&unfinished, folder.join(MANIFEST_FILE)).map_err(failed())?;
+            .map_err(failed)?;
+        fs::rename(&unfinished, folder.join(MANIFEST_FILE)).map_err(failed)?;
         fresh::sync_folder(folder)
     }
 
@@ -89,17 +91,20 @@ impl BackupManifest {
             }
             read => read?,
         };
-        let failed = |source| BackupError::Manifest {
-            path: path.clone(),
-            source,
-        };
-        let ManifestFormat { format } = serde_json::from_slice(&bytes).map_err(failed)?;
+        let ManifestFormat { format } = parse_manifest(&path, &bytes)?;
         if format > FORMAT {
             return Err(BackupError::Newer {
                 format,
                 known: FORMAT,
             });
         }
-        serde_json::from_slice(&bytes).map_err(failed)
+        parse_manifest(&path, &bytes)
     }
+}
+
+fn parse_manifest<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, BackupError> {
+    serde_json::from_slice(bytes).map_err(|source| BackupError::Manifest {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -116,10 +116,10 @@ impl BackupReceiver<'_> {
         // The end of the rows is followed by that of their pieces.
         io::copy(&mut rows, &mut io::sink()).map_err(BackupError::CutOff)?;
         let path = self.folder.join(DATABASE);
-        let failed = || FolderError::failed_to("read", &path);
-        let mut file = File::open(&path).map_err(failed())?;
+        let failed = FolderError::failed_to("read", &path);
+        let mut file = File::open(&path).map_err(failed)?;
         let copied = copy_with_digest(&mut file, &mut io::sink());
-        let (sha256, bytes) = copied.map_err(|error| failed()(error.into_inner()))?;
+        let (sha256, bytes) = copied.map_err(|error| failed(error.into_inner()))?;
         self.add_sum(DATABASE, DATABASE.to_owned(), sha256, bytes)
     }
 
@@ -135,20 +135,20 @@ impl BackupReceiver<'_> {
         };
         let to = self.folder.join(&path);
         fresh::make_above(self.folder, &to, &mut self.folders)?;
-        let failed = || FolderError::failed_to("write", &to);
+        let failed = FolderError::failed_to("write", &to);
         let mut file =
-            private::open(OpenOptions::new().write(true).create_new(true), &to).map_err(failed())?;
+            private::open(OpenOptions::new().write(true).create_new(true), &to).map_err(failed)?;
         let copied = copy_with_digest(&mut PieceReader::new(input), &mut file);
         let (sha256, bytes) = copied.map_err(|error| match error {
             CopyError::Read(error) => BackupError::CutOff(error),
-            CopyError::Write(error) => failed()(error).into(),
+            CopyError::Write(error) => failed(error).into(),
         })?;
         // Dead letters are kept for a time that counts from the time of their file.
         let modified = UNIX_EPOCH.checked_add(Duration::from_millis(modified_ms));
         modified
             .map_or(Ok(()), |modified| file.set_modified(modified))
             .and_then(|()| file.sync_all())
-            .map_err(failed())?;
+            .map_err(failed)?;
         self.add_sum(&part, path, sha256, bytes)
     }
 

@@ -74,46 +74,49 @@ fn fill_folder(
 
 /// Copies a file with its time, if it has this digest.
 fn copy_file(from: &Path, to: &Path, sha256: &str) -> Result<(), BackupError> {
-    let damaged = || BackupError::Damaged {
-        path: from.to_owned(),
-    };
-    let read = || FolderError::failed_to("read", from);
-    let write = || FolderError::failed_to("write", to);
-    let mut source = match File::open(from).map_err(read()) {
-        Err(error) if error.is_absent() => return Err(damaged()),
+    let not_read = FolderError::failed_to("read", from);
+    let not_written = FolderError::failed_to("write", to);
+    let mut source = match File::open(from).map_err(not_read) {
+        Err(error) if error.is_absent() => return Err(damaged_file_error(from)),
         opened => opened?,
     };
     let modified = source.metadata().and_then(|found| found.modified());
-    let modified = modified.map_err(read())?;
+    let modified = modified.map_err(not_read)?;
     let mut file =
-        private::open(OpenOptions::new().write(true).create_new(true), to).map_err(write())?;
+        private::open(OpenOptions::new().write(true).create_new(true), to).map_err(not_written)?;
     let (found, _) = copy_with_digest(&mut source, &mut file).map_err(|error| match error {
-        CopyError::Read(error) => read()(error),
-        CopyError::Write(error) => write()(error),
+        CopyError::Read(error) => not_read(error),
+        CopyError::Write(error) => not_written(error),
     })?;
     if found != sha256 {
-        return Err(damaged());
+        return Err(damaged_file_error(from));
     }
     file.set_modified(modified)
         .and_then(|()| file.sync_all())
-        .map_err(write())?;
+        .map_err(not_written)?;
     Ok(())
+}
+
+fn damaged_file_error(path: &Path) -> BackupError {
+    BackupError::Damaged {
+        path: path.to_owned(),
+    }
 }
 
 fn write_note(folder: &Path, manifest: &BackupManifest, now: Timestamp) -> Result<(), FolderError> {
     let path = folder.join(RESTORED_FILE);
-    let failed = || FolderError::failed_to("write", &path);
+    let failed = FolderError::failed_to("write", &path);
     let note = RestoreNote {
         taken_at: manifest.taken_at.clone(),
         version: manifest.version.clone(),
         restored_at: now.to_string(),
     };
-    let text = serde_json::to_string_pretty(&note).map_err(|error| failed()(error.into()))?;
+    let text = serde_json::to_string_pretty(&note).map_err(|error| failed(error.into()))?;
     let mut file =
-        private::open(OpenOptions::new().write(true).create_new(true), &path).map_err(failed())?;
+        private::open(OpenOptions::new().write(true).create_new(true), &path).map_err(failed)?;
     file.write_all(format!("{text}\n").as_bytes())
         .and_then(|()| file.sync_all())
-        .map_err(failed())
+        .map_err(failed)
 }
 
 /// Removes what was made in a folder that was empty. What stays is never used: the database in it

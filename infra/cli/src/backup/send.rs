@@ -118,13 +118,13 @@ impl<W: Write> BackupSender<'_, W> {
 
     /// Sends a file. One that is gone was deleted meanwhile, by a person or for its age.
     fn send_file(&mut self, from: &Path, path: &str) -> Result<(), SendError> {
-        let failed = || FolderError::failed_to("read", from);
-        let mut file = match File::open(from).map_err(failed()) {
+        let failed = FolderError::failed_to("read", from);
+        let mut file = match File::open(from).map_err(failed) {
             Err(error) if error.is_absent() => return Ok(()),
             opened => opened?,
         };
         let modified = file.metadata().and_then(|found| found.modified());
-        let since = modified.map_err(failed())?.duration_since(UNIX_EPOCH);
+        let since = modified.map_err(failed)?.duration_since(UNIX_EPOCH);
         let line = WireLine::File {
             path: path.to_owned(),
             modified_ms: since.map_or(0, |since| {
@@ -134,7 +134,7 @@ impl<W: Write> BackupSender<'_, W> {
         line.write(self.out)?;
         let mut pieces = PieceWriter::new(self.out, self.stop);
         loop {
-            match file.read(&mut self.buffer).map_err(failed())? {
+            match file.read(&mut self.buffer).map_err(failed)? {
                 0 => break,
                 read => pieces.write_all(&self.buffer[..read])?,
             }
@@ -148,14 +148,14 @@ impl<W: Write> BackupSender<'_, W> {
 /// The keys of what is in a folder, in order, and whether each is a folder itself.
 fn list_objects(root: &Path, folder: &str) -> Result<Vec<(String, bool)>, FolderError> {
     let path = root.join(folder);
-    let failed = || FolderError::failed_to("list the folder", &path);
-    let entries = match fs::read_dir(&path).map_err(failed()) {
+    let failed = FolderError::failed_to("list the folder", &path);
+    let entries = match fs::read_dir(&path).map_err(failed) {
         Err(error) if error.is_absent() => return Ok(Vec::new()),
         entries => entries?,
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(failed())?;
+        let entry = entry.map_err(failed)?;
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
@@ -164,7 +164,7 @@ fn list_objects(root: &Path, folder: &str) -> Result<Vec<(String, bool)>, Folder
         } else {
             format!("{folder}/{name}")
         };
-        let kind = entry.file_type().map_err(failed())?;
+        let kind = entry.file_type().map_err(failed)?;
         if is_object(&key) {
             found.push((key, kind.is_dir()));
         }

@@ -92,11 +92,11 @@ pub(super) fn read(folder: &Path, sha256: &str) -> Result<Vec<FileSum>, BackupEr
 }
 
 fn read_line(line: &str) -> Result<FileSum, BackupError> {
-    let foreign = || BackupError::Foreign {
+    let sum = line.split_once("  ");
+    let sum = sum.filter(|(_, path)| part_of(path).is_some());
+    let (sha256, path) = sum.ok_or_else(|| BackupError::Foreign {
         path: line.to_owned(),
-    };
-    let (sha256, path) = line.split_once("  ").ok_or_else(foreign)?;
-    part_of(path).ok_or_else(foreign)?;
+    })?;
     Ok(FileSum {
         sha256: sha256.to_owned(),
         path: path.to_owned(),

@@ -46,38 +46,19 @@ impl ServerRefusal {
     /// kept.
     pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-        let text = |member: &str| {
-            problem
-                .get(member)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        let raw = || {
-            let raw: String = String::from_utf8_lossy(body)
-                .trim()
-                .chars()
-                .take(DETAIL_CHARS_MAX)
-                .collect();
-            (!raw.is_empty() && !problem.is_object()).then_some(raw)
-        };
-        let header = |name| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned)
-        };
         Self {
             status,
-            type_uri: text("type").unwrap_or_else(|| "about:blank".to_owned()),
-            title: text("title").unwrap_or_else(|| format!("HTTP status {status}")),
-            detail: text("detail").or_else(raw),
-            member: text("member"),
+            type_uri: text_member(&problem, "type").unwrap_or_else(|| "about:blank".to_owned()),
+            title: text_member(&problem, "title")
+                .unwrap_or_else(|| format!("HTTP status {status}")),
+            detail: text_member(&problem, "detail").or_else(|| raw_detail(&problem, body)),
+            member: text_member(&problem, "member"),
             index: problem.get("index").and_then(Value::as_u64),
-            resource: text("resource"),
-            level: text("level"),
+            resource: text_member(&problem, "resource"),
+            level: text_member(&problem, "level"),
             more: other_mistakes(&problem),
-            retry_after: header(RETRY_AFTER.as_str()),
-            pressure: header(PRESSURE_HEADER),
+            retry_after: header_text(headers, RETRY_AFTER.as_str()),
+            pressure: header_text(headers, PRESSURE_HEADER),
             follows_doubt: false,
         }
     }
@@ -102,15 +83,32 @@ fn other_mistakes(problem: &Value) -> Vec<String> {
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    let text = |error: &Value, member: &str| error.get(member)?.as_str().map(str::to_owned);
-    let mistake = |error| {
-        Some(format!(
-            "{}: {}",
-            text(error, "member")?,
-            text(error, "detail")?
-        ))
-    };
-    errors.skip(1).filter_map(mistake).collect()
+    errors.skip(1).filter_map(mistake_line).collect()
+}
+
+/// A mistake as `member: detail`.
+fn mistake_line(error: &Value) -> Option<String> {
+    let member = text_member(error, "member")?;
+    let detail = text_member(error, "detail")?;
+    Some(format!("{member}: {detail}"))
+}
+
+fn text_member(object: &Value, member: &str) -> Option<String> {
+    object.get(member)?.as_str().map(str::to_owned)
+}
+
+fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// The beginning of a body that is no problem document.
+fn raw_detail(problem: &Value, body: &[u8]) -> Option<String> {
+    let raw: String = String::from_utf8_lossy(body)
+        .trim()
+        .chars()
+        .take(DETAIL_CHARS_MAX)
+        .collect();
+    (!raw.is_empty() && !problem.is_object()).then_some(raw)
 }
 
 impl std::error::Error for ServerRefusal {}

@@ -171,12 +171,11 @@ fn write_changes(
 /// Warns of notices topics that do not exist. If the server cannot be asked, the requests after
 /// this one say why.
 fn warn_of_missing_topics(session: &AdminSession, present: &ServerTopics, files: &[CheckedFile]) {
-    let is_on_server = |topic: &TopicName| {
-        present
-            .read_topic(session, topic)
-            .map(|found| found.is_some())
-    };
-    for warning in notices::missing_topic_warnings(files, is_on_server) {
+    let warnings = notices::missing_topic_warnings(files, |topic| {
+        let found = present.read_topic(session, topic);
+        found.map(|found| found.is_some())
+    });
+    for warning in warnings {
         tell_user(&format!("warning: {warning}"));
     }
 }
@@ -272,10 +271,11 @@ fn put_topic<'a>(
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
                 tries += 1;
                 let newer = read_current_topic(session, name)?;
-                let shows = |newer: &VersionedTopic| {
-                    plan::is_unchanged_by_write(name, &settings, &newer.topic, SystemClock.now())
-                };
-                let is_own = refusal.follows_doubt && newer.as_ref().is_some_and(shows);
+                let is_own = refusal.follows_doubt
+                    && newer.as_ref().is_some_and(|newer| {
+                        let now = SystemClock.now();
+                        plan::is_unchanged_by_write(name, &settings, &newer.topic, now)
+                    });
                 let former = std::mem::replace(&mut present, newer);
                 if refusal.follows_doubt && before_doubt.is_none() {
                     before_doubt = Some(former);

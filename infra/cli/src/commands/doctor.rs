@@ -73,23 +73,30 @@ struct InsideChecks {
     version: Option<String>,
 }
 
+impl InsideChecks {
+    fn with_one(check: CheckView) -> Self {
+        Self {
+            checks: vec![check],
+            version: None,
+        }
+    }
+}
+
 fn check_from_inside(
     session: Result<AdminSession, CommandError>,
     is_reached: bool,
     endpoints: bool,
 ) -> InsideChecks {
-    let alone = |check| InsideChecks {
-        checks: vec![check],
-        version: None,
-    };
     let session = match session {
         Ok(session) => session,
-        Err(error) => return alone(failed_check("key", "the admin key", &error)),
+        Err(error) => return InsideChecks::with_one(failed_check("key", "the admin key", &error)),
     };
     let of = session.client.base_url().to_string();
     if !is_reached {
         let check = CheckView::passed("installation", of, "not looked at from inside");
-        return alone(check.with_result(CheckResult::Unknown, "mend the check `server` first"));
+        return InsideChecks::with_one(
+            check.with_result(CheckResult::Unknown, "mend the check `server` first"),
+        );
     }
     let call = session.call(Method::GET, &["doctor"]);
     let call = call.query("endpoints", endpoints.then_some(true));
@@ -104,7 +111,7 @@ fn check_from_inside(
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => {
             let found = "the server does not check itself: it is older than this program";
             let advice = "ask again once it is upgraded; `posthaste pressure` and `links` work";
-            alone(
+            InsideChecks::with_one(
                 CheckView::passed("installation", of, found)
                     .with_result(CheckResult::Unknown, advice),
             )
@@ -113,7 +120,7 @@ fn check_from_inside(
             let is_of_key =
                 matches!(&error, ClientError::Refused(it) if matches!(it.status, 401 | 403));
             let error = CommandError::from(error);
-            alone(if is_of_key {
+            InsideChecks::with_one(if is_of_key {
                 failed_check("key", "the admin key", &error)
             } else {
                 failed_check("installation", &of, &error)

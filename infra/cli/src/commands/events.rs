@@ -186,15 +186,18 @@ fn resend_reply(answer: &Value, arguments: &EventsResendArgs) -> CommandReply {
         id,
         ..
     } = arguments;
-    let text = |member: &str| answer[member].as_str().unwrap_or_default().to_owned();
     let line = format!(
         "{id} is sent to {topic}/{subscription} again, with webhook-id {}",
-        text("webhookId")
+        text_member(answer, "webhookId")
     );
     CommandReply::new(answer.clone())
         .line(visible_line(&line))
-        .line(format!("delivery {}", text("key")))
-        .line(text("note"))
+        .line(format!("delivery {}", text_member(answer, "key")))
+        .line(text_member(answer, "note"))
+}
+
+fn text_member<'a>(answer: &'a Value, member: &str) -> &'a str {
+    answer[member].as_str().unwrap_or_default()
 }
 
 fn cancel_event(

@@ -79,8 +79,10 @@ impl WaitingTotal {
         topic: &str,
         confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
-        let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
-        let shown = session.read_list(&["topics", topic, "subscriptions"], open);
+        let shown = session.read_list(
+            &["topics", topic, "subscriptions"],
+            |page: SubscriptionPage| (page.subscriptions, page.cursor),
+        );
         Self::sum_if_known(shown, confirmed)
     }
 

@@ -16,13 +16,16 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Asks without a key.
 pub fn run(global: &GlobalOptions) -> Result<CommandReply, CommandError> {
     let client = ServerClient::with_authorities(&global.url, global.ca_cert.as_deref())?;
-    let ask = |path| -> Result<Value, ClientError> {
-        client.send_for_json(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT))
-    };
-    match ask("readyz") {
+    match request_state(&client, "readyz") {
         // Releases before 0.2, and AWS, have `/health` alone.
-        Err(ClientError::Refused(refusal)) if refusal.status == 404 => ask("health")?,
+        Err(ClientError::Refused(refusal)) if refusal.status == 404 => {
+            request_state(&client, "health")?
+        }
         answer => answer?,
     };
     Ok(CommandReply::new(json!({ "status": "ok" })).line("ready"))
+}
+
+fn request_state(client: &ServerClient, path: &str) -> Result<Value, ClientError> {
+    client.send_for_json(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT))
 }

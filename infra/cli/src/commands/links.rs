@@ -65,25 +65,29 @@ pub(super) fn add_table(reply: CommandReply, links: &[LinkView]) -> CommandReply
 }
 
 fn link_row(view: &LinkView) -> [String; 9] {
-    let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
         view.link
             .clone()
             .unwrap_or_else(|| missing_link_text(view.state).to_owned()),
         scope_cell(view),
         api_word(&view.state),
-        time(view.since),
-        time(view.failing_since),
+        time_cell(view.since),
+        time_cell(view.failing_since),
         view.failures
             .map(|failures| failures.to_string())
             .unwrap_or_default(),
         last_outcome_text(view.last_outcome, view.last_http_status_code),
-        time(view.next_probe),
+        time_cell(view.next_probe),
         view.waiting
             .as_deref()
             .map(waiting_text)
             .unwrap_or_default(),
     ]
+}
+
+/// A time in a table, or nothing.
+pub(super) fn time_cell(time: Option<IsoTimestamp>) -> String {
+    time.map(|time| time.0.to_string()).unwrap_or_default()
 }
 
 /// Placeholder for the link of a subscription that has none.

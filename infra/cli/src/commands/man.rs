@@ -22,6 +22,15 @@ struct ManError {
     source: io::Error,
 }
 
+impl ManError {
+    fn failed_at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 impl CommandFailure for ManError {}
 
 /// A page: the name of its file, and its text.
@@ -32,13 +41,12 @@ struct ManPage {
 
 /// Writes all pages into a folder, which is made if it is not there.
 pub fn run(folder: &Path) -> Result<CommandReply, CommandError> {
-    let failed = |path: PathBuf| move |source| ManError { path, source };
-    fs::create_dir_all(folder).map_err(failed(folder.to_owned()))?;
+    fs::create_dir_all(folder).map_err(ManError::failed_at(folder))?;
     let mut files = Vec::new();
     for command in with_subcommands(root_command()) {
-        let page = man_page(command).map_err(failed(folder.to_owned()))?;
+        let page = man_page(command).map_err(ManError::failed_at(folder))?;
         let path = folder.join(&page.file);
-        fs::write(&path, page.text).map_err(failed(path.clone()))?;
+        fs::write(&path, page.text).map_err(ManError::failed_at(&path))?;
         files.push(page.file);
     }
     let line = format!("wrote {} pages to {}", files.len(), folder.display());

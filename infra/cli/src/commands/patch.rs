@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posthaste_core::api::edit::check_topic;
 use posthaste_core::api::{
-    ApplyFile, InputMistake, InputNotation, SettingsError, SettingsProblem, SubscriptionSettings,
-    TopicSettings, WrittenValue, read_written,
+    ApplyFile, InputMistake, InputNotation, SettingsError, SettingsProblem, TopicSettings,
+    WrittenValue, read_written,
 };
 use posthaste_core::model::{SubscriptionName, TopicName};
 use serde_json::{Map, Value, json};
@@ -91,21 +91,25 @@ pub(super) fn complete_topic(topic: &WrittenValue) -> WrittenValue {
 }
 
 fn complete_subscription(subscription: &WrittenValue) -> WrittenValue {
-    let url = || ("url".to_owned(), WrittenValue::from_text(PLACEHOLDER));
-    let with = |written: &WrittenValue, (name, value): (String, WrittenValue)| match written {
-        WrittenValue::Object(members) if written.member(&name).is_none() => {
-            let last = (name, value);
-            WrittenValue::Object(members.iter().cloned().chain([last]).collect())
-        }
-        written if written.is_null() => WrittenValue::Object(vec![(name, value)]),
-        written => written.clone(),
-    };
-    let endpoint = ("endpoint".to_owned(), WrittenValue::Object(vec![url()]));
-    let whole = with(subscription, endpoint);
+    let url = WrittenValue::from_text(PLACEHOLDER);
+    let endpoint = WrittenValue::Object(vec![("url".to_owned(), url.clone())]);
+    let whole = with_member(subscription, "endpoint", endpoint);
     each_member(&whole, |name, member| match name {
-        "endpoint" if !member.is_null() => with(member, url()),
+        "endpoint" if !member.is_null() => with_member(member, "url", url.clone()),
         _ => member.clone(),
     })
+}
+
+/// An object with a member more, unless it has one of that name. `null` counts as an empty object.
+fn with_member(written: &WrittenValue, name: &str, value: WrittenValue) -> WrittenValue {
+    let member = (name.to_owned(), value);
+    match written {
+        WrittenValue::Object(members) if written.member(name).is_none() => {
+            WrittenValue::Object(members.iter().cloned().chain([member]).collect())
+        }
+        written if written.is_null() => WrittenValue::Object(vec![member]),
+        written => written.clone(),
+    }
 }
 
 fn each_member(
@@ -143,7 +147,7 @@ impl TopicPatch {
             // Nothing after the name of a topic names none of its members.
             _ => nothing.clone(),
         };
-        let of_subscription = |(name, settings): (&SubscriptionName, &SubscriptionSettings)| {
+        let subscriptions = read.subscriptions.iter().filter_map(|(name, settings)| {
             let written = written.member(SUBSCRIPTIONS)?.member(name.as_str())?;
             let patch = if written.is_null() {
                 json!({})
@@ -151,14 +155,10 @@ impl TopicPatch {
                 patch_value(written, Some(&json!(settings)))
             };
             Some((name.clone(), patch))
-        };
+        });
         Self {
             own: patch_value(&own, Some(&json!(read))),
-            subscriptions: read
-                .subscriptions
-                .iter()
-                .filter_map(of_subscription)
-                .collect(),
+            subscriptions: subscriptions.collect(),
             expected,
         }
     }
@@ -190,8 +190,11 @@ impl TopicPatch {
             subscriptions.insert(name.to_string(), whole);
         }
         whole[SUBSCRIPTIONS] = subscriptions.into();
-        let check = |settings: &TopicSettings| check_topic(topic, settings);
-        let read = read_written(WrittenValue::from(&whole), InputNotation::Json, check);
+        let read = read_written(
+            WrittenValue::from(&whole),
+            InputNotation::Json,
+            |settings| check_topic(topic, settings),
+        );
         read.map_err(|mistakes| PatchError::Mistakes {
             topic: topic.clone(),
             mistakes: self.with_written_names(mistakes, present),
@@ -201,10 +204,10 @@ impl TopicPatch {
     /// Mistakes with the names of subscriptions as they are written here.
     fn with_written_names(
         &self,
-        mistakes: Vec<InputMistake>,
+        mut mistakes: Vec<InputMistake>,
         present: Option<&TopicSettings>,
     ) -> Vec<InputMistake> {
-        let named = |mistake: InputMistake| {
+        for mistake in &mut mistakes {
             let written = self.subscriptions.keys().find_map(|name| {
                 let stored = present.and_then(|it| it.stored_name(name)).unwrap_or(name);
                 let of_stored = format!("{SUBSCRIPTIONS}.{stored}");
@@ -212,12 +215,11 @@ impl TopicPatch {
                 (rest.is_empty() || rest.starts_with('.'))
                     .then(|| format!("{SUBSCRIPTIONS}.{name}{rest}"))
             });
-            InputMistake {
-                member: written.unwrap_or(mistake.member),
-                ..mistake
+            if let Some(written) = written {
+                mistake.member = written;
             }
-        };
-        mistakes.into_iter().map(named).collect()
+        }
+        mistakes
     }
 
     /// Requires that what has to be there is there.
@@ -260,10 +262,10 @@ impl TopicPatch {
 fn patch_value(written: &WrittenValue, read: Option<&Value>) -> Value {
     match written {
         WrittenValue::Object(members) => {
-            let of_read = |name: &String| read.and_then(|read| read.get(name));
-            let members = members
-                .iter()
-                .map(|(name, member)| (name.clone(), patch_value(member, of_read(name))));
+            let members = members.iter().map(|(name, member)| {
+                let read = read.and_then(|read| read.get(name));
+                (name.clone(), patch_value(member, read))
+            });
             Value::Object(members.collect())
         }
         written if written.is_null() => Value::Null,

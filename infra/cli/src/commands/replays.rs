@@ -78,7 +78,8 @@ pub(super) fn start_from_dead_letters(
     } = &arguments.selected.which;
     start_and_wait(
         session,
-        (topic, subscription),
+        topic,
+        subscription,
         selection_body(&arguments.selected),
         &arguments.run,
     )
@@ -111,13 +112,14 @@ pub(super) fn start_from_log(
         "source": "log", "from": from, "to": to, "result": result, "reason": reason, "status": status,
         "types": types, "includeFormer": include_former, "dryRun": dry_run,
     });
-    start_and_wait(session, (topic, subscription), without_nulls(body), run)
+    start_and_wait(session, topic, subscription, without_nulls(body), run)
 }
 
 /// Asks for a replay, and waits for its end if that is asked for.
 fn start_and_wait(
     session: &AdminSession,
-    (topic, subscription): (&str, &str),
+    topic: &str,
+    subscription: &str,
     mut body: Value,
     run: &ReplayRunArgs,
 ) -> Result<CommandReply, CommandError> {
@@ -155,8 +157,10 @@ fn start_and_wait(
     let session = session.without_retries();
     while !is_over(&replay) {
         sleep_for(LOOK_EVERY);
-        let look = || request_replay(&session, Method::GET, &replay.id);
-        replay = until_answered(look, |_, wait| sleep_for(wait))?;
+        replay = until_answered(
+            || request_replay(&session, Method::GET, &replay.id),
+            |_, wait| sleep_for(wait),
+        )?;
     }
     let ended = waited_reply(&replay);
     match not_replayed(&replay) {
@@ -189,10 +193,12 @@ fn not_replayed(replay: &ReplayView) -> Option<NotReplayed> {
 /// Whether nothing more will be known of a replay. Where the log lacks some of it, or has too much,
 /// events may count as waiting forever.
 fn is_over(replay: &ReplayView) -> bool {
-    let is_known = |outcomes: &ReplayOutcomes| outcomes.waiting == 0 || outcomes.is_partial;
     match replay.state {
         ReplayState::Running | ReplayState::Waiting => false,
-        ReplayState::Done => replay.outcomes.as_ref().is_none_or(is_known),
+        ReplayState::Done => {
+            let outcomes = replay.outcomes.as_ref();
+            outcomes.is_none_or(|outcomes| outcomes.waiting == 0 || outcomes.is_partial)
+        }
         // Waiting for a state that is not known might never end.
         ReplayState::Failed | ReplayState::Cancelled | ReplayState::Unknown => true,
     }
@@ -412,15 +418,15 @@ pub(super) fn add_failures(
     if failures.is_empty() {
         return reply;
     }
-    let index = |failure: &ReplayFailure| {
-        failure
-            .index
-            .map(|index| index.to_string())
-            .unwrap_or_default()
-    };
-    let row =
-        |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
-    reply.table([header, "event", "why"], failures.iter().map(row).collect())
+    let rows = failures.iter().map(|failure| {
+        let index = failure.index.map(|index| index.to_string());
+        [
+            failure.key.clone(),
+            index.unwrap_or_default(),
+            failure.detail.clone(),
+        ]
+    });
+    reply.table([header, "event", "why"], rows.collect())
 }
 
 #[cfg(test)]

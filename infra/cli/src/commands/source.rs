@@ -25,25 +25,27 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reads a whole file, or standard input for `-`, without a byte order mark.
 pub fn read_input(path: &Path) -> Result<Vec<u8>, InputError> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        io::stdin()
-            .lock()
-            .take(INPUT_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-    } else {
-        File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes))
-    };
-    let failed = |source| InputError {
+    let mut bytes = read_bytes(path).map_err(|source| InputError {
         path: path.to_owned(),
         source,
-    };
-    let count = read.map_err(failed)?;
-    if count as u64 > INPUT_BYTES_MAX {
-        return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));
-    }
+    })?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(bytes)
+}
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let count = if path == Path::new("-") {
+        let input = io::stdin().lock();
+        input.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?
+    } else {
+        let file = File::open(path)?;
+        file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?
+    };
+    if count as u64 > INPUT_BYTES_MAX {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
     }
     Ok(bytes)
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posthaste_core::api::{
-    ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
+    ForcedView, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
     SubscriptionHealthView, SubscriptionPage, SubscriptionSettings,
 };
 use posthaste_core::health::HealthState;
@@ -282,15 +282,14 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         .unwrap_or_default();
     let [name, endpoint, types, state, reason] = table_row(&name, settings);
     let waiting = settings.waiting.as_deref();
-    let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
         name,
         endpoint,
         types,
         state,
         waiting.map(links::waiting_text).unwrap_or_default(),
-        time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
-        time(waiting.and_then(|waiting| waiting.next_attempt_at)),
+        links::time_cell(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
+        links::time_cell(waiting.and_then(|waiting| waiting.next_attempt_at)),
         settings
             .health
             .as_deref()
@@ -313,8 +312,10 @@ fn health_cell(view: &SubscriptionHealthView) -> String {
 }
 
 fn list_subscriptions(session: &AdminSession, topic: &str) -> Result<CommandReply, CommandError> {
-    let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
-    let subscriptions = session.read_list(&["topics", topic, "subscriptions"], open)?;
+    let subscriptions = session.read_list(
+        &["topics", topic, "subscriptions"],
+        |page: SubscriptionPage| (page.subscriptions, page.cursor),
+    )?;
     Ok(list_reply(topic, &subscriptions))
 }
 
@@ -355,12 +356,10 @@ fn rotated_reply(rotated: &RotatedSecret) -> CommandReply {
 
 /// The secrets behind the first one, and the time until which they sign.
 fn older_secret_rows(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
-    let until =
-        |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
-    signing
-        .timed_secrets()
-        .skip(1)
-        .map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
+    signing.timed_secrets().skip(1).map(|(masked, time)| {
+        let until = time.map_or("for good".to_owned(), |time| time.0.to_string());
+        [masked.expose().to_owned(), until]
+    })
 }
 
 fn ended_secret_row(masked: &SecretText) -> [String; 2] {

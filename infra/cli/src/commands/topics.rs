@@ -1,8 +1,7 @@
 //! `topics`: list, show, delete; their publish keys.
 
 use posthaste_core::api::{
-    ApplyFile, KeyName, SecretText, StatusState, TopicKeysView, TopicPage, TopicSettings,
-    TopicSummary, UnreadableTopic,
+    ApplyFile, StatusState, TopicKeysView, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
 };
 use posthaste_core::model::time::format_duration;
 use posthaste_yaml::WriteError;
@@ -121,19 +120,10 @@ fn list_reply(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Comman
     if !unreadable.is_empty() {
         json["unreadable"] = json!(unreadable);
     }
-    let damaged = |topic: &UnreadableTopic| {
-        [
-            topic.name.clone(),
-            "(unreadable)".to_owned(),
-            String::new(),
-            String::new(),
-            String::new(),
-        ]
-    };
     let rows = topics
         .iter()
         .map(topic_row)
-        .chain(unreadable.iter().map(damaged))
+        .chain(unreadable.iter().map(unreadable_row))
         .collect();
     let header = [
         "topic",
@@ -150,6 +140,16 @@ fn list_reply(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Comman
             topic.name, topic.detail
         ))
     })
+}
+
+fn unreadable_row(topic: &UnreadableTopic) -> [String; 5] {
+    [
+        topic.name.clone(),
+        "(unreadable)".to_owned(),
+        String::new(),
+        String::new(),
+        String::new(),
+    ]
 }
 
 fn topic_row(topic: &TopicSummary) -> [String; 5] {
@@ -224,17 +224,14 @@ fn delete_key(
 }
 
 fn keys_reply(keys: &TopicKeysView) -> CommandReply {
-    let row = |(name, key): (KeyName, &SecretText)| {
+    let rows = keys.present_keys().map(|(name, key)| {
         [
             name.to_string(),
             name.tier().to_string(),
             key.expose().to_owned(),
         ]
-    };
-    CommandReply::new(json!(keys)).table(
-        ["name", "tier", "key"],
-        keys.present_keys().map(row).collect(),
-    )
+    });
+    CommandReply::new(json!(keys)).table(["name", "tier", "key"], rows.collect())
 }
 
 #[cfg(test)]

@@ -76,11 +76,11 @@ fn with_place(path: &Path, place: Option<TextPlace>) -> String {
 
 impl FileMistakes {
     fn for_file(path: &Path, found: Vec<TextMistake>) -> Self {
-        let in_file = |mistake| FileMistake {
+        let mistakes = found.into_iter().map(|mistake| FileMistake {
             path: path.to_owned(),
             mistake,
-        };
-        Self(found.into_iter().map(in_file).collect())
+        });
+        Self(mistakes.collect())
     }
 }
 

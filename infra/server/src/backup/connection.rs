@@ -84,8 +84,8 @@ impl Write for ConnectionWriter {
             // It goes out with the last piece.
             return Ok(());
         };
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client is gone");
-        let place = place.map_err(gone)?;
+        let place =
+            place.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "the client is gone"))?;
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_BYTES));
         place.send(Ok(piece.into()));
         Ok(())

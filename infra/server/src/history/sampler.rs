@@ -24,11 +24,21 @@ use crate::metrics::{MetricTotals, TotalsSnapshot};
 pub struct HistorySampler<S, Q, C> {
     ring: Arc<StepRing>,
     totals: Arc<MetricTotals>,
-    state: S,
-    deliveries: Q,
-    links: LinkHealth<S, C>,
-    clock: C,
+    ports: SampledPorts<S, Q, C>,
     last: Mutex<TotalsSnapshot>,
+}
+
+/// What a look at the server reads.
+#[derive(Debug)]
+pub struct SampledPorts<S, Q, C> {
+    /// The store of state objects.
+    pub state: S,
+    /// The queue of deliveries.
+    pub deliveries: Q,
+    /// The health of links.
+    pub links: LinkHealth<S, C>,
+    /// The clock.
+    pub clock: C,
 }
 
 impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
@@ -36,25 +46,20 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
     pub fn new(
         ring: Arc<StepRing>,
         totals: Arc<MetricTotals>,
-        (state, deliveries): (S, Q),
-        links: LinkHealth<S, C>,
-        clock: C,
+        ports: SampledPorts<S, Q, C>,
     ) -> Self {
         let last = Mutex::new(totals.read());
         Self {
             ring,
             totals,
-            state,
-            deliveries,
-            links,
-            clock,
+            ports,
             last,
         }
     }
 
     /// Keeps the step that ends about now.
     pub async fn sample(&self) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let number = step_number(Timestamp::from_millis(
             now.as_millis().saturating_sub(half_step_ms()),
         ));
@@ -83,10 +88,10 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
 
     async fn waiting_events(&self) -> Option<WaitingGauge> {
         let events = WaitingEvents {
-            deliveries: &self.deliveries,
+            deliveries: &self.ports.deliveries,
             slow_deliveries: None,
-            state: &self.state,
-            clock: &self.clock,
+            state: &self.ports.state,
+            clock: &self.ports.clock,
             recorded_until: None,
         };
         let all = events
@@ -99,6 +104,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
 
     async fn links_down(&self) -> Option<u32> {
         let shards = self
+            .ports
             .links
             .read_all()
             .await
@@ -113,6 +119,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
 
     async fn current_pressure(&self, now: Timestamp) -> Option<PressureGauge> {
         let read = self
+            .ports
             .state
             .get(PRESSURE_KEY)
             .await
@@ -180,14 +187,13 @@ mod tests {
             let queue = MemoryQueue::default();
             let clock = ManualClock::new(START);
             let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
-            let ports = (state.clone(), queue.clone());
-            let sampler = HistorySampler::new(
-                Arc::clone(&ring),
-                series.totals(),
-                ports,
+            let ports = SampledPorts {
+                state: state.clone(),
+                deliveries: queue.clone(),
                 links,
-                clock.clone(),
-            );
+                clock: clock.clone(),
+            };
+            let sampler = HistorySampler::new(Arc::clone(&ring), series.totals(), ports);
             Self {
                 series,
                 ring,

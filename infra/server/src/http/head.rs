@@ -57,8 +57,9 @@ fn decode_steps(path: &str) -> String {
     let mut decoded = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let known = part.get(..2).and_then(|digits| {
-            let is_of = |(encoded, _): &&(&str, char)| digits.eq_ignore_ascii_case(encoded);
-            ENCODED.iter().find(is_of)
+            ENCODED
+                .iter()
+                .find(|(encoded, _)| digits.eq_ignore_ascii_case(encoded))
         });
         if let Some((_, character)) = known {
             decoded.push(*character);

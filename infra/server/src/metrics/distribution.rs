@@ -67,11 +67,12 @@ impl HistogramFn for GrowingHistogram {
     fn record(&self, value: f64) {
         let bucket = BOUNDS.partition_point(|(bound, _)| *bound < value);
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
-        let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
         // A closure that never gives up never fails.
         let _ = self
             .sum
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sum| {
+                Some((f64::from_bits(sum) + value).to_bits())
+            });
     }
 }
 

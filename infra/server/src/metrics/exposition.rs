@@ -63,7 +63,7 @@ pub(super) fn render(lines: &[MetricLine], form: PageFormat) -> Vec<Bytes> {
         let text = &mut pieces.last;
         if last != Some(name) {
             let is_first = last.is_none();
-            write_header(text, metric, name, (form, is_first));
+            write_header(text, metric, name, form, is_first);
         }
         last = Some(name);
         write_sample(text, metric, name, line);
@@ -80,7 +80,8 @@ fn write_header(
     text: &mut String,
     metric: &MetricRow,
     name: &str,
-    (form, is_first): (PageFormat, bool),
+    form: PageFormat,
+    is_first: bool,
 ) {
     let (family, unit) = match form {
         PageFormat::Text => (name, None),
@@ -107,7 +108,6 @@ fn write_header(
 
 fn write_sample(text: &mut String, metric: &MetricRow, name: &str, line: &MetricLine) {
     let labels = &*line.labels;
-    let in_base_units = |value: f64| value / metric.unit.per_base_unit();
     let braces = if labels.is_empty() {
         ["", ""]
     } else {
@@ -119,7 +119,7 @@ fn write_sample(text: &mut String, metric: &MetricRow, name: &str, line: &Metric
             write_args(text, format_args!("{name}{open}{labels}{close} {count}\n"));
         }
         MetricValue::Number(value) => {
-            let value = in_base_units(value);
+            let value = value / metric.unit.per_base_unit();
             write_args(text, format_args!("{name}{open}{labels}{close} {value}\n"));
         }
         MetricValue::Times(times) => {
@@ -132,7 +132,7 @@ fn write_sample(text: &mut String, metric: &MetricRow, name: &str, line: &Metric
                     format_args!("{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {count}\n");
                 write_args(text, bucket);
             }
-            let sum = in_base_units(times.sum);
+            let sum = times.sum / metric.unit.per_base_unit();
             write_args(
                 text,
                 format_args!("{name}_sum{open}{labels}{close} {sum}\n"),

@@ -30,13 +30,9 @@ impl SeriesOwner {
 
     /// The owner that the labels of a measurement name, where its series are told apart.
     pub(super) fn from_labels(key: &Key, by: SeriesBy) -> Option<Self> {
-        let label = |name: &str| {
-            let value = label_value(key, name).filter(|_| by.keeps_label(name));
-            value.map(str::to_ascii_lowercase)
-        };
         Some(Self {
-            topic: label(TOPIC)?,
-            subscription: label(SUBSCRIPTION),
+            topic: folded_label(key, TOPIC, by)?,
+            subscription: folded_label(key, SUBSCRIPTION, by),
         })
     }
 
@@ -49,6 +45,12 @@ impl SeriesOwner {
                 .is_ok_and(|name| topic.find_subscription(&name).is_some()),
         }
     }
+}
+
+/// The value of a label in lower case, where series are by this label.
+fn folded_label(key: &Key, name: &str, by: SeriesBy) -> Option<String> {
+    let value = label_value(key, name).filter(|_| by.keeps_label(name));
+    value.map(str::to_ascii_lowercase)
 }
 
 fn label_value<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
@@ -81,15 +83,17 @@ impl OwnerTopics {
 
     /// Those of the owners that are no longer in the store.
     pub(super) fn owners_gone(&self, owners: Vec<SeriesOwner>) -> BTreeSet<SeriesOwner> {
-        let is_gone =
-            |owner: &SeriesOwner| self.0.get(&owner.topic).is_some_and(|it| !owner.is_in(it));
-        owners.into_iter().filter(is_gone).collect()
+        let gone = owners.into_iter().filter(|owner| {
+            let found = self.0.get(&owner.topic);
+            found.is_some_and(|found| !owner.is_in(found))
+        });
+        gone.collect()
     }
 
     /// The topics that there are.
     pub(super) fn existing_topics(&self) -> Vec<Arc<Topic>> {
-        let there = |found: &TopicLookup| found.as_ref().ok().cloned().flatten();
-        self.0.values().filter_map(there).collect()
+        let found = self.0.values().flatten();
+        found.flatten().cloned().collect()
     }
 
     /// The error of the first topic that could not be looked up: nothing of it is called gone.

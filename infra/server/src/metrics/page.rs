@@ -95,10 +95,10 @@ where
     /// The page of this second; an older one where all places are taken by those who read slowly.
     pub async fn current_page(&self, form: PageFormat) -> Result<Body, PageError> {
         let page = self.take_page(form).ok_or(PageError::Crowded)?;
-        let rendering = Arc::clone(&page);
-        let render = || self.render_page(form, rendering);
-        let pieces = page.pieces.get_or_init(render).await;
-        if pieces.is_none() {
+        let pieces = page
+            .pieces
+            .get_or_init(|| self.render_page(form, Arc::clone(&page)));
+        if pieces.await.is_none() {
             return Err(PageError::NotRendered);
         }
         let next = 0;
@@ -118,11 +118,10 @@ where
 
     fn take_page(&self, form: PageFormat) -> Option<Arc<MetricsPage>> {
         let now = self.standing.clock.monotonic();
-        let is_fresh = |page: &Arc<MetricsPage>| now.saturating_sub(page.begun) < SHARED_FOR;
         let mut latest = self.latest.lock();
         // What nobody reads any more makes room.
-        latest.retain(|_, page| is_fresh(page) || Arc::strong_count(page) > 1);
-        if let Some(page) = latest.get(&form).filter(|page| is_fresh(page)) {
+        latest.retain(|_, page| page.is_fresh(now) || Arc::strong_count(page) > 1);
+        if let Some(page) = latest.get(&form).filter(|page| page.is_fresh(now)) {
             return Some(Arc::clone(page));
         }
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
@@ -155,15 +154,15 @@ where
         let series = self.series.clone();
         let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
-        let render = move || {
+        let rendered = in_background(move || {
             let _page = page;
             let standing = runtime.block_on(standing.read_lines(series.series_by(), &topics));
             let mut lines = series.lines_for_page();
             lines.extend(standing);
             lines.sort_by_key(|line| line.place);
             exposition::render(&lines, form)
-        };
-        in_background(render).await
+        });
+        rendered.await
     }
 
     /// All samples, for a collector. Nothing counts as shown by this, nor is forgotten. `None` if
@@ -174,12 +173,12 @@ where
         let series = self.series.clone();
         let standing = Arc::clone(&self.standing);
         let runtime = Handle::current();
-        let read = move || {
+        let points = in_background(move || {
             let mut lines = series.read_lines();
             lines.extend(runtime.block_on(standing.read_lines(series.series_by(), &topics)));
             points_from_lines(&lines)
-        };
-        in_background(read).await
+        });
+        points.await
     }
 
     /// Gives places to the first topics of the store, one more than there is room for: then their
@@ -213,6 +212,11 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
 }
 
 impl MetricsPage {
+    /// Whether it may still be shown as the page of this time.
+    fn is_fresh(&self, now: Duration) -> bool {
+        now.saturating_sub(self.begun) < SHARED_FOR
+    }
+
     /// Whether rendering it failed.
     fn has_failed(&self) -> bool {
         self.pieces.get().is_some_and(Option::is_none)

@@ -192,12 +192,12 @@ impl MetricSeries {
     /// The same for one who does not show them.
     pub(super) fn read_lines(&self) -> Vec<MetricLine> {
         let state = self.0.state.lock();
-        let line = |(id, sample): (&SampleId, &MeasuredSeries)| MetricLine {
+        let lines = state.samples.iter().map(|(id, sample)| MetricLine {
             place: id.metric,
             labels: Arc::clone(&sample.labels),
             value: sample.read(),
-        };
-        state.samples.iter().map(line).collect()
+        });
+        lines.collect()
     }
 
     /// Notes who was not measured for long. Call it every five seconds.
@@ -235,7 +235,7 @@ impl SeriesState {
         }
         let owner = named.clone().filter(|_| touched.is_some());
         let is_other = named.is_some() && owner.is_none();
-        let labels = series_labels(&METRICS[place], key, (self.by, is_other));
+        let labels = series_labels(&METRICS[place], key, self.by, is_other);
         let instrument = match self.series_value(place, labels, owner) {
             SeriesValue::Counter(counter) => SeriesInstrument::Counter(
                 totals.summed_counter(key.name(), Counter::from_arc(counter)),
@@ -321,13 +321,12 @@ impl SeriesState {
         self.places
             .retain(|_, place| end.is_none_or(|end| place.arrival < end));
         let places = &self.places;
-        let stays = |sample: &MeasuredSeries| {
-            let owner = sample.owner.as_ref();
-            owner.is_none_or(|owner| places.contains_key(owner))
-        };
         let (samples, taken): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.samples)
             .into_iter()
-            .partition(|(_, sample)| stays(sample));
+            .partition(|(_, sample)| {
+                let owner = sample.owner.as_ref();
+                owner.is_none_or(|owner| places.contains_key(owner))
+            });
         self.samples = samples;
         self.known.clear();
         for (mut id, sample) in taken {
@@ -336,8 +335,8 @@ impl SeriesState {
                     OTHER.clone_into(value);
                 }
             }
-            let fresh = || MeasuredSeries::new(&id, None);
-            let other = self.samples.entry(id.clone()).or_insert_with(fresh);
+            let other = self.samples.entry(id.clone());
+            let other = other.or_insert_with(|| MeasuredSeries::new(&id, None));
             other.folded.push(sample.value);
             other.folded.extend(sample.folded);
         }
@@ -345,11 +344,10 @@ impl SeriesState {
 
     fn forget_owners(&mut self, gone: &BTreeSet<SeriesOwner>) {
         self.places.retain(|owner, _| !gone.contains(owner));
-        let is_kept = |sample: &MeasuredSeries| {
+        self.samples.retain(|_, sample| {
             let owner = sample.owner.as_ref();
             owner.is_none_or(|owner| !gone.contains(owner))
-        };
-        self.samples.retain(|_, sample| is_kept(sample));
+        });
         self.known.clear();
     }
 
@@ -366,7 +364,8 @@ impl SeriesState {
 fn series_labels(
     metric: &MetricRow,
     key: &Key,
-    (by, is_other): (SeriesBy, bool),
+    by: SeriesBy,
+    is_other: bool,
 ) -> Vec<(String, String)> {
     let shown = metric.labels.iter().filter(|label| by.keeps_label(label));
     let measured = shown.filter_map(|name| {

@@ -53,6 +53,12 @@ struct WaitingFigure {
     oldest: Option<Timestamp>,
 }
 
+/// What waits for some subscriptions, in their order, and for all others together.
+struct WaitingFigures {
+    each: Vec<WaitingFigure>,
+    others: WaitingFigure,
+}
+
 impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
     /// The lines of a page. `topics` are those that have series of their own.
     pub(super) async fn read_lines(&self, by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<MetricLine> {
@@ -62,7 +68,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         lines.add_line("posthaste_build_info", version, 1.0);
         match self.waiting_figures(&subscriptions).await {
-            Ok((each, others)) => lines.add_waiting(by, (&subscriptions, &each), others, now),
+            Ok(figures) => lines.add_waiting(by, &subscriptions, &figures, now),
             Err(error) => log_left_out("posthaste_waiting", &error),
         }
         self.add_queues(&mut lines).await;
@@ -99,7 +105,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
     async fn waiting_figures(
         &self,
         subscriptions: &[Arc<Subscription>],
-    ) -> Result<(Vec<WaitingFigure>, WaitingFigure), PortError> {
+    ) -> Result<WaitingFigures, PortError> {
         let waiting = WaitingEvents {
             deliveries: &self.deliveries,
             slow_deliveries: None,
@@ -115,7 +121,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
         let each = each.collect();
         let others = by_group.values().map(WaitingFigure::from_count);
         let others = others.fold(WaitingFigure::default(), |sum, one| sum.combined_with(&one));
-        Ok((each, others))
+        Ok(WaitingFigures { each, others })
     }
 
     async fn add_queues(&self, lines: &mut MetricLines) {
@@ -211,8 +217,7 @@ impl PageHealth<'_> {
                 states.insert(key.to_owned(), state);
             }
         }
-        let is_failing = |state: &&HealthState| state.is_failing();
-        states.values().filter(is_failing).count()
+        states.values().filter(|state| state.is_failing()).count()
     }
 
     fn state_for_key(
@@ -257,12 +262,12 @@ impl MetricLines {
     fn add_waiting(
         &mut self,
         by: SeriesBy,
-        (subscriptions, each): (&[Arc<Subscription>], &[WaitingFigure]),
-        others: WaitingFigure,
+        subscriptions: &[Arc<Subscription>],
+        waiting: &WaitingFigures,
         now: Timestamp,
     ) {
         let mut figures: Vec<(Vec<(&str, &str)>, WaitingFigure)> = Vec::new();
-        for (subscription, figure) in subscriptions.iter().zip(each) {
+        for (subscription, figure) in subscriptions.iter().zip(&waiting.each) {
             let topic = (TOPIC, subscription.topic.as_str());
             let name = (SUBSCRIPTION, subscription.name.as_str());
             let labels = [topic, name]
@@ -278,7 +283,7 @@ impl MetricLines {
         let labels = labels
             .into_iter()
             .filter(|(label, _)| by.keeps_label(label));
-        figures.push((labels.collect(), others));
+        figures.push((labels.collect(), waiting.others));
         for (labels, WaitingFigure { number, oldest }) in figures {
             let age = oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64());
             self.add_line("posthaste_waiting", labels.iter().copied(), as_f64(number));

@@ -53,12 +53,11 @@ impl Default for MetricTotals {
 impl MetricTotals {
     /// The sums now. What is counted meanwhile may be in some of them and not yet in others.
     pub fn read(&self) -> TotalsSnapshot {
-        let value = |sum: &AtomicU64| sum.load(Ordering::Relaxed);
         TotalsSnapshot {
-            delivered: value(&self.delivered),
-            failed: value(&self.failed),
-            dead_lettered: value(&self.dead_lettered),
-            answers: self.answers.each_ref().map(value),
+            delivered: load_sum(&self.delivered),
+            failed: load_sum(&self.failed),
+            dead_lettered: load_sum(&self.dead_lettered),
+            answers: self.answers.each_ref().map(load_sum),
         }
     }
 
@@ -92,18 +91,25 @@ impl MetricTotals {
 impl TotalsSnapshot {
     /// What was added since an earlier time.
     pub fn added_since(&self, before: &Self) -> StepCounts {
-        let added = |now: u64, before: u64| saturated_count(now.saturating_sub(before));
         let mut answers = [0; ANSWER_BUCKETS];
         for (bucket, answers) in answers.iter_mut().enumerate() {
-            *answers = added(self.answers[bucket], before.answers[bucket]);
+            *answers = added_count(self.answers[bucket], before.answers[bucket]);
         }
         StepCounts {
-            delivered: added(self.delivered, before.delivered),
-            failed: added(self.failed, before.failed),
-            dead_lettered: added(self.dead_lettered, before.dead_lettered),
+            delivered: added_count(self.delivered, before.delivered),
+            failed: added_count(self.failed, before.failed),
+            dead_lettered: added_count(self.dead_lettered, before.dead_lettered),
             answers: ResponseTimes::from(answers),
         }
     }
+}
+
+fn load_sum(sum: &AtomicU64) -> u64 {
+    sum.load(Ordering::Relaxed)
+}
+
+fn added_count(now: u64, before: u64) -> u32 {
+    saturated_count(now.saturating_sub(before))
 }
 
 impl CounterFn for SummedCounter {

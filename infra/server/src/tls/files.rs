@@ -149,11 +149,16 @@ impl TlsFiles {
         certificate: Option<PathBuf>,
         key: Option<PathBuf>,
     ) -> Result<Option<Self>, HalfGiven> {
-        let half = |given, missing| Err(HalfGiven { given, missing });
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(Self { certificate, key })),
-            (Some(_), None) => half(TLS_CERT, TLS_KEY),
-            (None, Some(_)) => half(TLS_KEY, TLS_CERT),
+            (Some(_), None) => Err(HalfGiven {
+                given: TLS_CERT,
+                missing: TLS_KEY,
+            }),
+            (None, Some(_)) => Err(HalfGiven {
+                given: TLS_KEY,
+                missing: TLS_CERT,
+            }),
             (None, None) => Ok(None),
         }
     }
@@ -168,26 +173,33 @@ impl TlsFiles {
 
     /// The certificate and its key.
     pub(super) fn parse_pair(&self, texts: &TlsTexts) -> Result<CertificatePair, TlsFilesError> {
-        let of_certificates = |fault| fault_of(TLS_CERT, &self.certificate, fault);
-        let of_key = |fault| fault_of(TLS_KEY, &self.key, fault);
-        let chain = parse_chain(&texts.certificates).map_err(of_certificates)?;
-        let key = private_key(&texts.key).map_err(of_key)?;
+        let chain = parse_chain(&texts.certificates).map_err(|fault| self.chain_error(fault))?;
+        let key = private_key(&texts.key).map_err(|fault| self.key_error(fault))?;
         let signing = ring::default_provider().key_provider.load_private_key(key);
-        let signing = signing.map_err(|error| of_key(TlsFileFault::Key(error.to_string())))?;
+        let signing =
+            signing.map_err(|error| self.key_error(TlsFileFault::Key(error.to_string())))?;
         let pair = CertifiedKey::new(chain, signing);
         match pair.keys_match() {
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
                 Ok(CertificatePair(pair))
             }
             Err(Error::InconsistentKeys(_)) => Err(match place_of_key(&pair) {
-                Some(number) => of_certificates(TlsFileFault::Order { number }),
-                None => of_key(TlsFileFault::OfAnother(self.certificate.clone())),
+                Some(number) => self.chain_error(TlsFileFault::Order { number }),
+                None => self.key_error(TlsFileFault::OfAnother(self.certificate.clone())),
             }),
-            Err(error) => Err(of_certificates(TlsFileFault::Certificate {
+            Err(error) => Err(self.chain_error(TlsFileFault::Certificate {
                 number: 1,
                 reason: error.to_string(),
             })),
         }
+    }
+
+    fn chain_error(&self, fault: TlsFileFault) -> TlsFilesError {
+        fault_of(TLS_CERT, &self.certificate, fault)
+    }
+
+    fn key_error(&self, fault: TlsFileFault) -> TlsFilesError {
+        fault_of(TLS_KEY, &self.key, fault)
     }
 }
 
@@ -211,24 +223,28 @@ fn fault_of(option: &'static str, path: &Path, fault: TlsFileFault) -> TlsFilesE
 }
 
 fn read_one(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsFilesError> {
-    let failed = |source| TlsFilesError::Read {
+    let read = read_up_to_limit(path).map_err(|source| TlsFilesError::Read {
         option,
         path: path.to_owned(),
         source,
-    };
-    // A pipe would be opened only once something writes to it.
-    if !fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(fault_of(option, path, TlsFileFault::NotAFile));
-    }
-    let mut bytes = Vec::new();
-    let limit = FILE_BYTES_MAX as u64 + 1;
-    File::open(path)
-        .and_then(|file| file.take(limit).read_to_end(&mut bytes))
-        .map_err(failed)?;
+    })?;
+    let bytes = read.ok_or_else(|| fault_of(option, path, TlsFileFault::NotAFile))?;
     if bytes.len() > FILE_BYTES_MAX {
         return Err(fault_of(option, path, TlsFileFault::TooLarge));
     }
     Ok(bytes)
+}
+
+/// The bytes of a file, of which one more than the limit shows that it is too large. `None` if it
+/// is no file: a pipe would be opened only once something writes to it.
+fn read_up_to_limit(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if !fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// The certificates of a text in PEM, at least one.
@@ -236,10 +252,16 @@ fn parse_chain(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsFileFault
     let mut chain = Vec::new();
     for read in CertificateDer::pem_slice_iter(text) {
         let number = chain.len() + 1;
-        let unreadable = |reason: String| TlsFileFault::Certificate { number, reason };
-        let certificate = read.map_err(|error| unreadable(error.to_string()))?;
-        webpki::EndEntityCert::try_from(&certificate)
-            .map_err(|error| unreadable(error.to_string()))?;
+        let certificate = read.map_err(|error| TlsFileFault::Certificate {
+            number,
+            reason: error.to_string(),
+        })?;
+        webpki::EndEntityCert::try_from(&certificate).map_err(|error| {
+            TlsFileFault::Certificate {
+                number,
+                reason: error.to_string(),
+            }
+        })?;
         chain.push(certificate);
     }
     if chain.is_empty() {
@@ -262,11 +284,11 @@ fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsFileFault> {
 
 /// The number of the certificate whose key this is.
 fn place_of_key(pair: &CertifiedKey) -> Option<usize> {
-    let is_of = |certificate: &CertificateDer<'static>| {
+    let place = pair.cert.iter().position(|certificate| {
         let alone = CertifiedKey::new(vec![certificate.clone()], pair.key.clone());
         alone.keys_match().is_ok()
-    };
-    pair.cert.iter().position(is_of).map(|place| place + 1)
+    });
+    place.map(|place| place + 1)
 }
 
 #[cfg(test)]

@@ -348,17 +348,20 @@ impl AuditEntry {
     /// The same with the members that differ, as far as there is room for them.
     #[must_use]
     pub fn with_changes(self, changes: Vec<MemberChange>) -> Self {
-        let mut bytes = 0;
         let all = changes.len();
-        let has_room = |change: &MemberChange| {
+        let mut bytes = 0;
+        let mut shown = Vec::new();
+        for change in changes {
             // A change is plain data with text keys: serialising it cannot fail.
-            bytes += serde_json::to_vec(change).map_or(0, |json| json.len());
-            bytes <= AUDIT_ENTRY_CHANGES_BYTES_MAX
-        };
-        let changes: Vec<_> = changes.into_iter().take_while(has_room).collect();
-        let left_out = all - changes.len();
+            bytes += serde_json::to_vec(&change).map_or(0, |json| json.len());
+            if bytes > AUDIT_ENTRY_CHANGES_BYTES_MAX {
+                break;
+            }
+            shown.push(change);
+        }
+        let left_out = all - shown.len();
         Self {
-            changes,
+            changes: shown,
             changes_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
             ..self
         }

@@ -12,7 +12,6 @@ mod topic_keys;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::HeaderName;
 use indexmap::IndexMap;
 
 use self::delivery_headers::delivery_headers;
@@ -26,7 +25,7 @@ use self::problem::{count_in, duration_from, duration_in, settings_error};
 use self::schemas::{content_mode, delivery_schema, input_mapping};
 pub use self::sender_headers::compile_sender_headers;
 pub use self::topic_keys::check_topic_keys;
-use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
+use super::{SecretText, SigningSettings, SubscriptionSettings, TopicSettings};
 use crate::events::is_extension_name;
 use crate::model::filter::FilterSet;
 use crate::model::{
@@ -66,20 +65,17 @@ pub fn compile_topic(
     )?;
     let mut subscriptions = IndexMap::with_capacity(settings.subscriptions.len());
     for (subscription_name, written) in &settings.subscriptions {
-        let within = |e: SettingsError| SettingsError {
-            member: format!("subscriptions.{subscription_name}.{}", e.member),
-            ..e
-        };
         let mut compiled =
             compile_subscription(name, settings.input_schema, subscription_name, written)
-                .map_err(within)?;
+                .map_err(|error| error_in_subscription(subscription_name, error))?;
         if !lives_for_a_day(settings, written) {
             compiled.recovery.enabled = false;
         }
         compiled.lifetime.topic_idle = idle;
         compiled.delivery_log = settings.delivery_log;
         if let Some(sender) = &sender {
-            no_header_twice(&compiled, sender).map_err(within)?;
+            no_header_twice(&compiled, sender)
+                .map_err(|error| error_in_subscription(subscription_name, error))?;
             compiled.sender_headers = Some(sender.clone());
         }
         if subscriptions
@@ -116,11 +112,18 @@ pub fn compile_topic(
     })
 }
 
+fn error_in_subscription(name: &SubscriptionName, error: SettingsError) -> SettingsError {
+    SettingsError {
+        member: format!("subscriptions.{name}.{}", error.member),
+        ..error
+    }
+}
+
 /// Checks that no header of a subscription has the name of a header that identifies the sender.
 fn no_header_twice(own: &Subscription, sender: &SenderHeaders) -> Result<(), SettingsError> {
-    let is_taken = |name: &HeaderName| sender.own_names().any(|it| it == name);
     let mut names = own.delivery_headers.iter().map(DeliveryHeader::name);
-    match names.position(is_taken) {
+    let taken = names.position(|name| sender.own_names().any(|it| it == name));
+    match taken {
         Some(index) => Err(settings_error(
             format!("deliveryHeaders[{index}].name"),
             SettingsProblem::HeaderOfSender,
@@ -219,16 +222,20 @@ pub fn compile_subscription(
 fn compile_signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
     let count = settings.secrets.as_ref().map_or(0, Vec::len);
     count_in("signing.secrets", count, 0, settings.secrets_max())?;
-    let parse = |(index, (text, end)): (usize, (SecretText, Option<IsoTimestamp>))| {
-        let member = format!("signing.secrets[{index}]");
-        if text.is_masked() {
-            return Err(settings_error(member, SettingsProblem::NothingMasked));
-        }
-        let secret = SigningSecret::parse(text.expose())
-            .map_err(|e| settings_error(member, SettingsProblem::Secret(e)))?;
-        Ok(secret.with_expiry(end.map(|end| end.0)))
-    };
-    settings.timed_secrets().enumerate().map(parse).collect()
+    let mut secrets = Vec::with_capacity(count);
+    for (index, (text, end)) in settings.timed_secrets().enumerate() {
+        let secret = compile_secret(&format!("signing.secrets[{index}]"), &text)?;
+        secrets.push(secret.with_expiry(end.map(|end| end.0)));
+    }
+    Ok(secrets)
+}
+
+fn compile_secret(member: &str, text: &SecretText) -> Result<SigningSecret, SettingsError> {
+    if text.is_masked() {
+        return Err(settings_error(member, SettingsProblem::NothingMasked));
+    }
+    SigningSecret::parse(text.expose())
+        .map_err(|error| settings_error(member, SettingsProblem::Secret(error)))
 }
 
 #[cfg(test)]

@@ -114,22 +114,13 @@ impl ResolveRequest {
 
     /// The replay that would send the same dead letters.
     pub fn into_replay_request(self, include_resolved: bool) -> ReplayRequest {
-        let Self {
-            from,
-            to,
-            reason,
-            types,
-            keys,
-            include_former,
-            ..
-        } = self;
         ReplayRequest {
-            from,
-            to,
-            reason,
-            types,
-            keys,
-            include_former,
+            from: self.from,
+            to: self.to,
+            reason: self.reason,
+            types: self.types,
+            keys: self.keys,
+            include_former: self.include_former,
             include_resolved,
             ..ReplayRequest::default()
         }
@@ -174,6 +165,15 @@ pub struct ResolveResponse {
     /// The place at which the next request goes on: send it as `cursor`. Left out at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+impl ResolveResponse {
+    /// Counts an event, or a whole object, that could not be read, and shows it while there is
+    /// room.
+    pub fn add_failure(&mut self, failure: ReplayFailure) {
+        self.failed += 1;
+        failure.show_in(&mut self.failures);
+    }
 }
 
 /// Dead letters of another installation that are put in.

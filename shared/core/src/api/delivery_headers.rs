@@ -52,8 +52,10 @@ impl DeliveryHeaderSettings {
     /// a secret.
     pub fn resolve_mask(&self, present: &[Self]) -> Self {
         let is_masked = self.is_secret && self.value.as_ref().is_some_and(SecretText::is_masked);
-        let same = |one: &&Self| one.is_secret && one.name.eq_ignore_ascii_case(&self.name);
-        match present.iter().find(same) {
+        let kept = present
+            .iter()
+            .find(|one| one.is_secret && one.name.eq_ignore_ascii_case(&self.name));
+        match kept {
             Some(kept) if is_masked => Self {
                 value: kept.value.clone(),
                 ..self.clone()

@@ -262,15 +262,14 @@ impl<R: Fn(&mut [u8])> SettingsEditor<'_, R> {
     /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it
     /// may be no loop, and a loop ends by its hops.
     fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), ApiProblem> {
-        let bad = |detail: String| bad_setting(member, detail);
         let url = written_url(member, url)?;
         self.addresses
             .check_link(&url.link())
-            .map_err(|refusal| bad(refusal.to_string()))?;
+            .map_err(|refusal| bad_setting(member, refusal.to_string()))?;
         if is_new {
             self.own_publish_urls
                 .refuse_own_url(&url)
-                .map_err(|own| bad(own.to_string()))
+                .map_err(|own| bad_setting(member, own.to_string()))
         } else {
             Ok(())
         }

@@ -1,6 +1,8 @@
 //! The settings of failing endpoints as an operator writes them: in a file, or in a variable of the
 //! environment.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::IsoDuration;
@@ -63,26 +65,25 @@ impl LinkSettings {
     /// The settings with these changes, or the error of the one that is out of its range.
     pub fn to_health_settings(&self) -> Result<HealthSettings, HealthSettingsError> {
         let default = HealthSettings::default();
-        let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
         let settings = HealthSettings {
             failures_in_a_row: self.failures_in_a_row.unwrap_or(default.failures_in_a_row),
             failures_of_invocation: self
                 .failures_of_invocation
                 .unwrap_or(default.failures_of_invocation),
             refusals_in_row: self.refusals_in_row.unwrap_or(default.refusals_in_row),
-            glitch_hold: length(self.glitch_hold, default.glitch_hold),
+            glitch_hold: length_or(self.glitch_hold, default.glitch_hold),
             glitches: self.glitches.unwrap_or(default.glitches),
-            first_hold: length(self.first_hold, default.first_hold),
+            first_hold: length_or(self.first_hold, default.first_hold),
             first_holds: self.first_holds.unwrap_or(default.first_holds),
-            later_hold: length(self.later_hold, default.later_hold),
-            probe_lease: length(self.probe_lease, default.probe_lease),
-            ramp_step: length(self.ramp_step, default.ramp_step),
-            state_change_delay: length(self.state_change_delay, default.state_change_delay),
+            later_hold: length_or(self.later_hold, default.later_hold),
+            probe_lease: length_or(self.probe_lease, default.probe_lease),
+            ramp_step: length_or(self.ramp_step, default.ramp_step),
+            state_change_delay: length_or(self.state_change_delay, default.state_change_delay),
             suppress_state_changes: self
                 .suppress_state_changes
                 .unwrap_or(default.suppress_state_changes),
             problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
-            recover_after: length(self.recover_after, default.recover_after),
+            recover_after: length_or(self.recover_after, default.recover_after),
             arrivals: self.arrival_settings(),
         };
         settings.validate()?;
@@ -91,17 +92,20 @@ impl LinkSettings {
 
     fn arrival_settings(&self) -> ArrivalSettings {
         let default = ArrivalSettings::default();
-        let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
         ArrivalSettings {
             failing_in_row: self.failing_in_row.unwrap_or(default.failing_in_row),
             failing_percent: self.failing_percent.unwrap_or(default.failing_percent),
             tries_min: self.failing_tries_min.unwrap_or(default.tries_min),
-            window: length(self.failing_window, default.window),
-            failing_after: length(self.failing_after, default.failing_after),
+            window: length_or(self.failing_window, default.window),
+            failing_after: length_or(self.failing_after, default.failing_after),
             recovered_percent: self.recovered_percent.unwrap_or(default.recovered_percent),
-            delayed_after: length(self.delayed_after, default.delayed_after),
+            delayed_after: length_or(self.delayed_after, default.delayed_after),
         }
     }
+}
+
+fn length_or(written: Option<IsoDuration>, default: Duration) -> Duration {
+    written.map_or(default, |it| it.0)
 }
 
 #[cfg(test)]

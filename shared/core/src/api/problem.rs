@@ -236,11 +236,13 @@ impl ApiProblem {
             self.member = (!member.is_empty()).then(|| member.as_str().into());
         }
         if mistakes.len() > 1 {
-            let error = |mistake: InputMistake| ProblemError {
-                member: mistake.member,
-                detail: mistake.text,
-            };
-            self.errors = mistakes.into_iter().map(error).collect();
+            self.errors = mistakes
+                .into_iter()
+                .map(|mistake| ProblemError {
+                    member: mistake.member,
+                    detail: mistake.text,
+                })
+                .collect();
         }
         self
     }

@@ -7,7 +7,10 @@ use utoipa::ToSchema;
 use super::{IsoTimestamp, LeftOutCounts};
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::word::display_the_word;
-use crate::model::{DeadLetterReason, SubscriptionName, Timestamp, TopicName, WrittenTime};
+use crate::model::{
+    DeadLetterReason, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
+    WrittenTime,
+};
 
 /// The place where a replay finds the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -166,6 +169,32 @@ pub struct ReplayFailure {
     pub index: Option<usize>,
     /// The reason.
     pub detail: String,
+}
+
+impl ReplayFailure {
+    /// The failure of a whole object.
+    pub fn of_object(key: &str, detail: String) -> Self {
+        Self {
+            key: key.to_owned(),
+            index: None,
+            detail,
+        }
+    }
+
+    /// The failure of the event at this place of an object, from 0.
+    pub fn of_letter(key: &str, index: usize, detail: String) -> Self {
+        Self {
+            index: Some(index),
+            ..Self::of_object(key, detail)
+        }
+    }
+
+    /// Adds the failure to those that are shown, while there is room.
+    pub fn show_in(self, shown: &mut Vec<Self>) {
+        if shown.len() < REPLAY_FAILURES_SHOWN_MAX {
+            shown.push(self);
+        }
+    }
 }
 
 /// A replay.
@@ -351,4 +380,12 @@ pub struct ReplayPreview {
     pub failures: Vec<ReplayFailure>,
     /// The ids of the first events.
     pub ids: Vec<String>,
+}
+
+impl ReplayPreview {
+    /// Counts something that could not be sent again, and shows it while there is room.
+    pub fn add_failure(&mut self, failure: ReplayFailure) {
+        self.failed += 1;
+        failure.show_in(&mut self.failures);
+    }
 }

@@ -224,11 +224,10 @@ impl SubscriptionSettings {
     /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
     /// an operator did.
     pub(crate) fn gone_at(&self) -> Option<Timestamp> {
-        let status = self.status.as_ref();
-        let is_gone = |status: &&StatusView| {
-            status.state == StatusState::Disabled && status.reason.as_deref() == Some(GONE_REASON)
-        };
-        status.filter(is_gone).map(|status| status.since.0)
+        let status = self.status.as_ref()?;
+        let is_gone =
+            status.state == StatusState::Disabled && status.reason.as_deref() == Some(GONE_REASON);
+        is_gone.then_some(status.since.0)
     }
 
     /// For how long its new events become dead letters; `None` if it is not disabled.

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 pub use self::masks::{MaskError, resolve_masks};
 pub use self::settings::SigningSettings;
-use self::settings::TimedSecret;
+
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::model::time::format_duration;
 use crate::model::{
@@ -156,12 +156,9 @@ impl SigningSettings {
 
     /// The secrets that sign here and not in `next`, masked.
     pub(super) fn secrets_ended_in(&self, next: &Self) -> Vec<SecretText> {
-        let signs = |secret: &SecretText| next.timed_secrets().any(|(other, _)| other == *secret);
-        let ended = self
-            .timed_secrets()
+        self.timed_secrets()
             .map(|(secret, _)| secret)
-            .filter(|secret| !signs(secret));
-        ended
+            .filter(|secret| next.timed_secrets().all(|(other, _)| other != *secret))
             .map(|secret| secret.masked_as_one_of_several())
             .collect()
     }
@@ -170,25 +167,27 @@ impl SigningSettings {
     /// unless it `may_end_sooner`.
     fn behind_new_secret(&self, made: SecretText, end: IsoTimestamp, may_end_sooner: bool) -> Self {
         let kind = SignatureKind::for_secret(made.expose());
-        let age = |(secret, time): TimedSecret| {
+        let mut timed = vec![(made, None)];
+        for (secret, time) in self.timed_secrets() {
             let time = match time {
                 _ if SignatureKind::for_secret(secret.expose()) != kind => time,
                 Some(time) if may_end_sooner => Some(time.min(end)),
                 Some(time) => Some(time),
                 None => Some(end),
             };
-            (secret, time)
-        };
-        Self::from_timed(std::iter::once((made, None)).chain(self.timed_secrets().map(age)))
+            timed.push((secret, time));
+        }
+        Self::from_timed(timed)
     }
 
     /// The rest without the secret of this kind that ends first, the last of them where several end
     /// together. `None` if no secret of this kind ends.
     fn without_oldest(&self, kind: SignatureKind) -> Option<Self> {
         let mut timed: Vec<_> = self.timed_secrets().collect();
-        let of_kind =
-            |(secret, _): &TimedSecret| SignatureKind::for_secret(secret.expose()) == kind;
-        let ends = timed.iter().enumerate().filter(|(_, one)| of_kind(one));
+        let ends = timed
+            .iter()
+            .enumerate()
+            .filter(|(_, (secret, _))| SignatureKind::for_secret(secret.expose()) == kind);
         let ends = ends.filter_map(|(index, (_, end))| Some(((*end)?, Reverse(index))));
         let (_, Reverse(oldest)) = ends.min()?;
         timed.remove(oldest);
@@ -222,6 +221,7 @@ impl SigningSettings {
 
 #[cfg(test)]
 mod tests {
+    use super::settings::TimedSecret;
     use super::*;
     use crate::model::SIGNING_SECRETS_MAX;
     use proptest::prelude::*;

@@ -183,17 +183,21 @@ impl WaitingCount {
         self.is_without_queue |= other.is_without_queue;
     }
 
+    /// A number that the queue tells; `None` where there is no queue.
+    fn queue_number(&self, events: u64) -> Option<u64> {
+        (!self.is_without_queue).then_some(events)
+    }
+
     /// The count as operators see it, with the time of the next attempt.
     pub fn waiting_view(&self, next_attempt_at: Option<Timestamp>) -> WaitingView {
-        let of_queue = |events: u64| (!self.is_without_queue).then_some(events);
         let is_unrecorded = self.is_without_queue && self.recorded.is_none();
         WaitingView {
             count: self.total(),
             at_least: self.is_partial || is_unrecorded,
-            queued: of_queue(self.queued()).or(self.recorded),
-            due: of_queue(self.due),
-            delayed: of_queue(self.delayed),
-            under_way: of_queue(self.under_way),
+            queued: self.queue_number(self.queued()).or(self.recorded),
+            due: self.queue_number(self.due),
+            delayed: self.queue_number(self.delayed),
+            under_way: self.queue_number(self.under_way),
             parked: self.parked,
             held: self.held,
             oldest_accepted_at: self.oldest.map(IsoTimestamp),

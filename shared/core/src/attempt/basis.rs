@@ -66,10 +66,10 @@ fn have_same_live_secrets(
     planned: &[SigningSecret],
     now: Timestamp,
 ) -> bool {
-    let live = |secrets: &[SigningSecret]| secrets.iter().filter(|it| it.is_live(now)).count();
-    let both = current.iter().filter(|it| it.is_live(now));
-    let both = both.zip(planned.iter().filter(|it| it.is_live(now)));
-    live(current) == live(planned) && both.into_iter().all(|(one, other)| one.is_same(other))
+    let mut planned = planned.iter().filter(|it| it.is_live(now));
+    let mut current = current.iter().filter(|it| it.is_live(now));
+    current.all(|one| planned.next().is_some_and(|other| one.is_same(other)))
+        && planned.next().is_none()
 }
 
 #[cfg(test)]

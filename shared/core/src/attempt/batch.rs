@@ -53,13 +53,12 @@ impl BatchPolicy {
     /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's
     /// batch, never past SQS's limit; without batching as many as SQS bills as one request.
     pub fn cut_into_messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
-        let in_message = |event: &EventSize| event.message;
         if !self.enabled {
             let pack = PackingLimits {
                 items_max: UNBATCHED_EVENTS_PER_MESSAGE_MAX,
                 bytes_preferred: UNBATCHED_MESSAGE_BYTES_PREFERRED - ENVELOPE_BYTES_RESERVED,
             };
-            return pack.cut_into_runs(events.iter().map(in_message));
+            return pack.cut_into_runs(events.iter().map(|event| event.message));
         }
         let limit = PackingLimits {
             items_max: self.events_max,
@@ -68,13 +67,14 @@ impl BatchPolicy {
         let batches = self
             .request_limits()
             .cut_into_runs(events.iter().map(|event| event.request));
-        let within_limit = |batch: Range<usize>| {
-            let parts = limit.cut_into_runs(events[batch.clone()].iter().map(in_message));
-            parts
-                .into_iter()
-                .map(move |part| batch.start + part.start..batch.start + part.end)
-        };
-        batches.into_iter().flat_map(within_limit).collect()
+        let mut messages = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let sizes = events[batch.clone()].iter().map(|event| event.message);
+            for part in limit.cut_into_runs(sizes) {
+                messages.push(batch.start + part.start..batch.start + part.end);
+            }
+        }
+        messages
     }
 }
 

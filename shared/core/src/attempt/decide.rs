@@ -31,7 +31,7 @@ pub enum AttemptVerdict {
     },
     /// Give up.
     GiveUp {
-        /// Why.
+        /// The reason.
         reason: DeadLetterReason,
     },
 }

@@ -29,7 +29,7 @@ pub enum BatchAcknowledgement {
     Nothing(ReportError),
 }
 
-/// Why a report cannot be understood.
+/// The reason why a report cannot be understood.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReportError {
     /// The answer was not read to its end, so that what it names is not known.
@@ -69,9 +69,11 @@ impl<'a> AnswerBody<'a> {
 
     /// Whether its bytes may be read as they are. UTF-16 has zero bytes or a mark that is no UTF-8.
     fn is_plain(&self) -> bool {
-        let is_cut_only =
-            |error: std::str::Utf8Error| !self.is_whole && error.error_len().is_none();
-        let is_text = str::from_utf8(self.bytes).map_or_else(is_cut_only, |_| true);
+        let is_text = match str::from_utf8(self.bytes) {
+            Ok(_) => true,
+            // The cut may lie within a character.
+            Err(error) => !self.is_whole && error.error_len().is_none(),
+        };
         self.bytes.is_empty() || (!self.is_coded && is_text && !self.bytes.contains(&0))
     }
 }

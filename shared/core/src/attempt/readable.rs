@@ -59,21 +59,18 @@ pub fn readable_text<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) 
     }
 }
 
-/// Where an answer of this status leads, as it says.
+/// The location that a response with a status of redirection names.
 pub fn redirect_location(status: u16, headers: &HeaderMap) -> Option<String> {
     if !(300..400).contains(&status) {
         return None;
     }
     let location = headers.get(LOCATION)?.as_bytes();
-    // A URI has no other characters, and what is none may be anything.
-    let shown = |byte: &u8| {
-        if byte.is_ascii_graphic() {
-            char::from(*byte)
-        } else {
-            '?'
-        }
-    };
-    Some(location.iter().map(shown).collect())
+    let characters = location.iter().map(|byte| match byte {
+        byte if byte.is_ascii_graphic() => char::from(*byte),
+        // A URI has no other characters, and what is none may be anything.
+        _ => '?',
+    });
+    Some(characters.collect())
 }
 
 /// The label in `text/plain; charset=…`.
@@ -121,14 +118,14 @@ fn decode_text(charset: Charset, bytes: &[u8]) -> Cow<'_, str> {
             Cow::Borrowed,
         ),
         Charset::Utf16 { is_big_endian } => {
-            let unit = |pair: &[u8; 2]| {
+            let (pairs, _) = bytes.as_chunks::<2>();
+            let units = pairs.iter().map(|pair| {
                 if is_big_endian {
                     u16::from_be_bytes(*pair)
                 } else {
                     u16::from_le_bytes(*pair)
                 }
-            };
-            let units = bytes.as_chunks::<2>().0.iter().map(unit);
+            });
             let text = char::decode_utf16(units).map(|read| read.unwrap_or('\u{fffd}'));
             Cow::Owned(text.skip_while(|c| *c == '\u{feff}').collect())
         }
@@ -144,12 +141,15 @@ fn windows_1252(byte: u8) -> char {
 
 /// A name that an endpoint gave, if it looks like one.
 fn shown_name(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
-    if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) {
+    if name.len() <= NAME_BYTES_MAX && name.chars().all(is_name_character) {
         name.to_owned()
     } else {
         "an unknown name".to_owned()
     }
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.:+".contains(c)
 }
 
 #[cfg(test)]

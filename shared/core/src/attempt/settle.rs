@@ -23,7 +23,7 @@ pub enum EntryVerdict {
     },
     /// The event is given up.
     GiveUp {
-        /// Why.
+        /// The reason.
         reason: DeadLetterReason,
         /// The attempt that just ended, if one was made.
         last: Option<LastAttempt>,
@@ -81,8 +81,8 @@ impl EntryVerdict {
     }
 
     /// Whether events of these two verdicts stay together: they end alike, and wait alike to the
-    /// second, or until the same time, such as a minute of release. Requests that ended milliseconds
-    /// apart do not make messages of their own.
+    /// second, or until the same time, such as a minute of release. Requests that ended
+    /// milliseconds apart do not make messages of their own.
     fn is_grouped_with(self, other: Self) -> bool {
         match (self, other) {
             (
@@ -241,14 +241,10 @@ impl Settlement {
                 } else {
                     &mut self.dead
                 };
-                letters.push(DeadLetter {
+                letters.push(DeadLetter::new(
                     reason,
-                    delivery: after_attempt(delivery, last, entries),
-                    storage: None,
-                    object: None,
-                    dropped: false,
-                    outage_since: None,
-                });
+                    after_attempt(delivery, last, entries),
+                ));
             }
         }
     }

@@ -3,14 +3,14 @@
 use crate::attempt::settle::{EntryVerdict, WaitPlace, choose_wait_place, is_dropped};
 use crate::model::{DeadLetterPolicy, DeadLetterReason, Timestamp};
 
-/// What comes next for an event, in the words of the log.
+/// The next step of an event, in the words of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShownVerdict {
     /// The verdict in a word or two.
     pub word: &'static str,
     /// The earliest time of the next attempt, if there is one.
     pub retry_at: Option<Timestamp>,
-    /// Why the event is given up, if it is.
+    /// The reason why the event is given up, if it is.
     pub reason: Option<DeadLetterReason>,
 }
 

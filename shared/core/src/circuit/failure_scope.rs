@@ -78,40 +78,40 @@ pub struct HealthSignals {
 
 /// Reads the evidence of an outcome; `None` if the fault was our own.
 pub fn health_signals(outcome: AttemptOutcome) -> Option<HealthSignals> {
-    let of = |link, subscription| Some(HealthSignals { link, subscription });
-    match failure_scope(outcome) {
-        None if outcome.is_success() => of(HealthSignal::Good, HealthSignal::Good),
-        None => None,
+    let (link, subscription) = match failure_scope(outcome) {
+        None if outcome.is_success() => (HealthSignal::Good, HealthSignal::Good),
+        None => return None,
         // No endpoint was asked.
         Some(FailureScope::Event) if outcome.is_unknown_name() => {
-            of(HealthSignal::Unknown, HealthSignal::Unknown)
+            (HealthSignal::Unknown, HealthSignal::Unknown)
         }
         Some(FailureScope::Event) => {
             let answers =
                 refusal_subject(outcome).map_or(HealthSignal::Answers, HealthSignal::Refuses);
-            of(HealthSignal::Good, answers)
+            (HealthSignal::Good, answers)
         }
         // Silence on a connection that may not be there any more is that of a NAT or a balancer.
         Some(FailureScope::Subscription)
             if outcome == AttemptOutcome::Failed(SendFailure::KeptTimedOut) =>
         {
-            of(HealthSignal::Unknown, HealthSignal::Unknown)
+            (HealthSignal::Unknown, HealthSignal::Unknown)
         }
         // Silence on a connection that is there may still be that of a host that is not.
         Some(FailureScope::Subscription)
             if outcome == AttemptOutcome::Failed(SendFailure::TimedOut) =>
         {
-            of(HealthSignal::Unknown, HealthSignal::Bad)
+            (HealthSignal::Unknown, HealthSignal::Bad)
         }
         // A receiver that crashes closes its connection, and so does a host that is going down.
         Some(FailureScope::Subscription)
             if outcome == AttemptOutcome::Failed(SendFailure::Closed) =>
         {
-            of(HealthSignal::Suspect, HealthSignal::Bad)
+            (HealthSignal::Suspect, HealthSignal::Bad)
         }
-        Some(FailureScope::Subscription) => of(HealthSignal::Good, HealthSignal::Bad),
-        Some(FailureScope::Link) => of(HealthSignal::Bad, HealthSignal::Unknown),
-    }
+        Some(FailureScope::Subscription) => (HealthSignal::Good, HealthSignal::Bad),
+        Some(FailureScope::Link) => (HealthSignal::Bad, HealthSignal::Unknown),
+    };
+    Some(HealthSignals { link, subscription })
 }
 
 /// Whether a delivery's events have a problem of their own: they failed their subscription often
@@ -126,9 +126,12 @@ pub fn is_problem(
     let Some(last) = delivery.last else {
         return false;
     };
+    let Some(successes) = successes else {
+        return false;
+    };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
-    let is_among = |successes: SuccessSpan| (successes.first..=successes.last).contains(&last.at);
-    is_often && speaks_of_event(last) && successes.is_some_and(is_among)
+    let is_among_successes = (successes.first..=successes.last).contains(&last.at);
+    is_often && speaks_of_event(last) && is_among_successes
 }
 
 /// Whether an attempt reached an endpoint that others reach too, so that its failure may be the

@@ -68,10 +68,9 @@ impl InvocationResults {
     /// The targets all of whose requests failed, `minimum` of them at least. Links come first, then
     /// subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = AllFailed> {
-        let is_streak = move |it: &TargetRequests| !it.succeeded && it.failed >= minimum;
         self.0
             .iter()
-            .filter(move |(_, it)| is_streak(it))
+            .filter(move |(_, it)| !it.succeeded && it.failed >= minimum)
             .filter_map(|(target, requests)| requests.to_all_failed(target))
     }
 

@@ -46,8 +46,10 @@ impl LastSuccesses {
         first_began: Timestamp,
         now: Timestamp,
     ) -> bool {
-        let is_since = |at| at >= first_began;
-        self.is_recent(target, now) || self.last_success(target, now).is_some_and(is_since)
+        self.is_recent(target, now)
+            || self
+                .last_success(target, now)
+                .is_some_and(|at| at >= first_began)
     }
 
     /// A success that lies ahead was noted before a clock was set back.
@@ -61,14 +63,17 @@ impl LastSuccesses {
         if self.at.len() < TARGETS_MAX {
             return true;
         }
-        let is_due = |at: Timestamp| at > now || now.since(at) > SPEAKS_FOR;
-        if self.tidied_at.is_none_or(is_due) {
+        if self.tidied_at.is_none_or(|at| !is_current(at, now)) {
             self.tidied_at = Some(now);
-            self.at
-                .retain(|_, at| *at <= now && now.since(*at) <= SPEAKS_FOR);
+            self.at.retain(|_, at| is_current(*at, now));
         }
         self.at.len() < TARGETS_MAX
     }
+}
+
+/// Whether a time is neither too old nor ahead of the clock.
+fn is_current(at: Timestamp, now: Timestamp) -> bool {
+    at <= now && now.since(at) <= SPEAKS_FOR
 }
 
 #[cfg(test)]

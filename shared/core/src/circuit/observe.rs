@@ -47,14 +47,14 @@ pub enum Observation {
     ProbeFailed {
         /// The holder of the lease.
         by: String,
-        /// How.
+        /// The last failure.
         last: RequestFailure,
     },
     /// The probe of this lease was refused: the endpoint answers, but it may refuse everything.
     ProbeRefused {
         /// The holder of the lease.
         by: String,
-        /// How.
+        /// The last failure.
         last: RequestFailure,
     },
     /// The probe of this lease succeeded.
@@ -99,8 +99,9 @@ pub fn condition_after(
             },
         ) => match it.phase {
             TargetPhase::Recovering => {
-                let again = || hold_after_recovery(it, first_hold(*failures, *last, now, settings));
-                (*began >= it.since).then(again)
+                let is_since = *began >= it.since;
+                is_since
+                    .then(|| hold_after_recovery(it, first_hold(*failures, *last, now, settings)))
             }
             // Requests that were under way fail for a while.
             TargetPhase::Glitch | TargetPhase::Retry => is_as_good_as_a_probe(it, *began, now)
@@ -170,17 +171,17 @@ fn after_refusals(
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Option<TargetCondition> {
-    let hold = || TargetCondition {
+    if let Some(it) = before.filter(|it| it.phase != TargetPhase::Recovering) {
+        return (it.refused && is_as_good_as_a_probe(it, began, now))
+            .then(|| next(it, refusals, last, now, settings));
+    }
+    let hold = TargetCondition {
         refused: true,
         ..first_hold(refusals, last, now, settings)
     };
     match before {
-        None => Some(hold()),
-        Some(it) if it.phase == TargetPhase::Recovering => {
-            (began >= it.since).then(|| hold_after_recovery(it, hold()))
-        }
-        Some(it) => (it.refused && is_as_good_as_a_probe(it, began, now))
-            .then(|| next(it, refusals, last, now, settings)),
+        None => Some(hold),
+        Some(it) => (began >= it.since).then(|| hold_after_recovery(it, hold)),
     }
 }
 
@@ -203,14 +204,14 @@ fn after_pause(
     } = *asked;
     let Some(it) = before.filter(|it| it.phase != TargetPhase::Recovering) else {
         let told_down = before.is_some_and(|it| it.told_down);
-        let pause = || TargetCondition {
+        let is_since = before.is_none_or(|it| began >= it.since);
+        return is_since.then(|| TargetCondition {
             until,
             hold: 0,
             asked: true,
             told_down,
             ..first_hold(1, last, now, settings)
-        };
-        return before.is_none_or(|it| began >= it.since).then(pause);
+        });
     };
     let is_probe = asked.probe.as_deref().is_some_and(|by| it.is_probed_by(by));
     if !is_probe && !is_as_good_as_a_probe(it, began, now) {

@@ -77,11 +77,11 @@ pub struct HealthSettings {
     pub problem_failures: u32,
     /// The time for which an endpoint must have been well before its dead letters are recovered.
     pub recover_after: Duration,
-    /// When a subscription is failing, and when it is healthy again.
+    /// The limits at which a subscription is failing, and healthy again.
     pub arrivals: ArrivalSettings,
 }
 
-/// Why settings are refused.
+/// The reason why settings are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthSettingsError {
     /// A count is out of its range.

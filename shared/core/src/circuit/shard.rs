@@ -64,17 +64,24 @@ impl LinkShard {
         if self.targets.is_empty() {
             return CircuitDecision::Open;
         }
-        let usable = |target: &DeliveryTarget| {
-            self.condition(target)
-                .filter(|it| !is_of_a_wrong_clock(it, now, settings))
-        };
         let link = DeliveryTarget::Link(target.link().clone());
+        let of_link = self.usable_condition(&link, now, settings);
         let of_itself = if *target == link {
             None
         } else {
-            usable(target)
+            self.usable_condition(target, now, settings)
         };
-        decide_for_subscription(usable(&link), of_itself, now, settings)
+        decide_for_subscription(of_link, of_itself, now, settings)
+    }
+
+    fn usable_condition(
+        &self,
+        target: &DeliveryTarget,
+        now: Timestamp,
+        settings: &HealthSettings,
+    ) -> Option<&TargetCondition> {
+        self.condition(target)
+            .filter(|it| !is_of_a_wrong_clock(it, now, settings))
     }
 
     /// Applies an observation; whether it changed anything.
@@ -86,10 +93,10 @@ impl LinkShard {
         settings: &HealthSettings,
     ) -> bool {
         let key = target.to_string();
-        let is_usable = |it: &&TargetCondition| {
-            !is_of_a_wrong_clock(it, now, settings) && !is_over(it, now, settings)
-        };
-        let before = self.targets.get(&key).filter(is_usable);
+        let before = self
+            .targets
+            .get(&key)
+            .filter(|it| !is_of_a_wrong_clock(it, now, settings) && !is_over(it, now, settings));
         let Some(after) = condition_after(before, observation, now, settings) else {
             return false;
         };

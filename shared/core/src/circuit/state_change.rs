@@ -32,18 +32,17 @@ pub fn state_change(
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Option<StateChange> {
-    let is_due =
-        |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
-    match condition.phase {
-        TargetPhase::Retry => {
-            (!condition.told_down && is_due(condition.since)).then_some(StateChange::Down)
-        }
-        TargetPhase::Recovering => {
-            (condition.told_down && !condition.forced && is_due(condition.until))
-                .then_some(StateChange::Up)
-        }
-        TargetPhase::Glitch => None,
+    if settings.suppress_state_changes {
+        return None;
     }
+    let (change, since) = match condition.phase {
+        TargetPhase::Retry if !condition.told_down => (StateChange::Down, condition.since),
+        TargetPhase::Recovering if condition.told_down && !condition.forced => {
+            (StateChange::Up, condition.until)
+        }
+        TargetPhase::Retry | TargetPhase::Recovering | TargetPhase::Glitch => return None,
+    };
+    (now >= since + settings.state_change_delay).then_some(change)
 }
 
 /// The condition once the notice was sent.

@@ -58,17 +58,20 @@ impl DeliveryTarget {
 
     /// Reads a target's text; `None` if it is none.
     pub fn parse(text: &str) -> Option<Self> {
-        let link = |text| Some(EndpointUrl::parse(text).ok()?.link());
-        let Some((text, subscription)) = text.split_once(' ') else {
-            return link(text).map(Self::Link);
+        let Some((url, subscription)) = text.split_once(' ') else {
+            return parse_link(text).map(Self::Link);
         };
         let (topic, name) = subscription.split_once('.')?;
         Some(Self::Subscription {
-            link: link(text)?,
+            link: parse_link(url)?,
             topic: TopicName::parse(topic).ok()?,
             name: SubscriptionName::parse(name).ok()?,
         })
     }
+}
+
+fn parse_link(url: &str) -> Option<Link> {
+    Some(EndpointUrl::parse(url).ok()?.link())
 }
 
 impl fmt::Display for DeliveryTarget {

@@ -1,6 +1,6 @@
-//! Which delivery of an event is sent again, and where its payload may be.
+//! The delivery of an event that is sent again, and the places where its payload may be.
 
-use super::{AttemptOrigin, DeliveryHistory, DeliveryState};
+use super::{DeliveryHistory, DeliveryState, LogRecord};
 use crate::model::{Identity, SubscriptionCreation, webhook_id_of};
 
 /// The delivery that is sent again.
@@ -15,7 +15,7 @@ pub struct ResendChoice<'a> {
     pub is_waiting: bool,
 }
 
-/// Why none can be sent again.
+/// The reason why no delivery can be sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResendRefusal {
     /// There is no such delivery.
@@ -82,21 +82,24 @@ impl DeliveryHistory {
     /// The `webhook-id` of the event when it travels alone: the one that it was sent under, or
     /// would have been without the other events of its batch.
     pub fn webhook_id(&self) -> String {
-        let records = self.records().iter();
+        let records = self.records();
         let own = records
-            .clone()
-            .find_map(|record| record.own_webhook_id.clone());
-        // Release 0.1 sent what kept an id alone. The id of a batch is a digest, without a number.
-        let kept = || {
-            let again = records.filter(|record| {
-                matches!(record.origin, AttemptOrigin::Replay | AttemptOrigin::Resend)
-            });
-            let mut ids = again.filter_map(|record| record.webhook_id.clone());
-            ids.find(|id| id.contains('-'))
-        };
-        own.or_else(kept)
+            .iter()
+            .find_map(|record| record.own_webhook_id.as_ref());
+        own.or_else(|| kept_webhook_id(records))
+            .cloned()
             .unwrap_or_else(|| webhook_id_of(&self.key))
     }
+}
+
+/// The id that an event kept when release 0.1 sent it again, alone. The id of a batch is a digest,
+/// without a number.
+fn kept_webhook_id(records: &[LogRecord]) -> Option<&String> {
+    records
+        .iter()
+        .filter(|record| record.origin.is_sent_again())
+        .filter_map(|record| record.webhook_id.as_ref())
+        .find(|id| id.contains('-'))
 }
 
 fn with_first<'a>(
@@ -126,10 +129,7 @@ fn is_for(history: &DeliveryHistory, created: &SubscriptionCreation) -> bool {
 }
 
 fn is_copy(history: &DeliveryHistory) -> bool {
-    matches!(
-        history.first().origin,
-        AttemptOrigin::Replay | AttemptOrigin::Resend
-    )
+    history.first().origin.is_sent_again()
 }
 
 fn is_waiting(history: &DeliveryHistory) -> bool {
@@ -147,6 +147,7 @@ fn has_payload(history: &DeliveryHistory) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::AttemptOrigin;
     use super::*;
     use crate::delivery_log::{
         LogRecord, LogResult, RecordKind, RecordPayload, gather_by_delivery,

@@ -42,9 +42,10 @@ pub struct RecordDetails<'a> {
     pub webhook_id: Option<&'a str>,
     /// The answer's status.
     pub status: Option<u16>,
-    /// Why there was no answer, in words.
+    /// The reason why there was no answer, in words.
     pub failure: Option<&'a str>,
-    /// Where a redirect leads ([`redirect_location`](crate::attempt::redirect_location)).
+    /// The location that a redirect names
+    /// ([`redirect_location`](crate::attempt::redirect_location)).
     pub redirect: Option<&'a str>,
     /// The time from the beginning of the request to the answer's head, or to the failure.
     pub took: Option<Duration>,
@@ -59,7 +60,7 @@ pub struct RecordDetails<'a> {
 }
 
 impl<'a> RecordDetails<'a> {
-    /// What the status does not say, in words.
+    /// The error, in words, as far as the status does not say it.
     fn error_text(&self) -> Option<Cow<'a, str>> {
         let failure = self.failure.map(Cow::Borrowed);
         failure.or_else(|| {
@@ -235,14 +236,13 @@ impl<'a> RecordedEvent<'a> {
         if !self.keeps_payload || self.delivery.attempts > 0 {
             return (None, None);
         }
-        let within_limit = |text: &Bytes| text.len() <= LOG_PAYLOAD_BYTES_MAX;
-        let payload =
-            self.text
-                .filter(|text| within_limit(text))
-                .map(|text| match &self.entry.envelope {
-                    Some(envelope) => envelope.wrap_event(text, &[]),
-                    None => text.clone(),
-                });
+        let payload = self
+            .text
+            .filter(|text| text.len() <= LOG_PAYLOAD_BYTES_MAX)
+            .map(|text| match &self.entry.envelope {
+                Some(envelope) => envelope.wrap_event(text, &[]),
+                None => text.clone(),
+            });
         match (payload, &self.entry.payload) {
             (Some(payload), _) => (Some(payload), None),
             (None, EventPayload::Stored { key, .. }) => (None, Some(key)),

@@ -1,4 +1,4 @@
-//! What became of an event as a whole: its deliveries, those included that have no record of their
+//! The history of an event as a whole: its deliveries, those included that have no record of their
 //! own yet, and the state that follows from them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,9 +63,10 @@ fn pending_records(
     now: Timestamp,
 ) -> Vec<LogRecord> {
     let mut meant: BTreeMap<[&str; 2], MatchedSubscriptions<'_>> = BTreeMap::new();
-    let is_complete =
-        |record: &&LogRecord| complete_from.is_none_or(|from| record.accepted_at >= from);
-    for record in records.iter().filter(is_complete) {
+    for record in records {
+        if complete_from.is_some_and(|from| record.accepted_at < from) {
+            continue;
+        }
         let Some(names) = &record.matched else {
             continue;
         };
@@ -105,7 +106,7 @@ fn scheduled_for(event: &LogRecord) -> Option<Timestamp> {
         .filter(|_| event.kind == RecordKind::Accepted)
 }
 
-/// What is known of a delivery without a record: the event, when it was accepted, and for when.
+/// The record of a delivery without one: the event, when it was accepted, and for when.
 fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> LogRecord {
     LogRecord {
         record_id: format!("{}/{subscription}", event.delivery_key),
@@ -129,34 +130,30 @@ fn pending_record(event: &LogRecord, subscription: &str, result: LogResult) -> L
 /// The state of an event: the least of its deliveries'. One that failed does not count once a later
 /// delivery to the same subscription, by a replay or a resend, says more.
 fn event_state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
-    let is_again = |of: &DeliveryHistory| {
-        matches!(
-            of.first().origin,
-            AttemptOrigin::Replay | AttemptOrigin::Resend
-        )
-    };
-    let is_replaced = |of: &DeliveryHistory| {
-        has_failed(of.state)
-            && deliveries.iter().any(|other| {
-                is_again(other)
-                    && other.subscription == of.subscription
-                    && other.topic == of.topic
-                    && other.first().time >= of.ending_record().time
-                    && other.key != of.key
-            })
-    };
-    let counted = deliveries.iter().filter(|of| !is_replaced(of));
-    counted
-        .map(|of| of.state)
+    deliveries
+        .iter()
+        .filter(|delivery| !has_failed(delivery.state) || !is_sent_again(delivery, deliveries))
+        .map(|delivery| delivery.state)
         .min_by_key(|state| state_progress(*state))
+}
+
+/// Whether one of `others` is a later delivery of the event to the same subscription.
+fn is_sent_again(delivery: &DeliveryHistory, others: &[DeliveryHistory]) -> bool {
+    others.iter().any(|other| {
+        other.first().origin.is_sent_again()
+            && other.subscription == delivery.subscription
+            && other.topic == delivery.topic
+            && other.first().time >= delivery.ending_record().time
+            && other.key != delivery.key
+    })
 }
 
 const fn has_failed(state: DeliveryState) -> bool {
     matches!(state, DeliveryState::DeadLettered | DeliveryState::Dropped)
 }
 
-/// How far an event is in a state. One that waits is not at its end, and one that was given up has
-/// not arrived.
+/// The progress of an event in a state. One that waits is not at its end, and one that was given up
+/// has not arrived.
 const fn state_progress(state: DeliveryState) -> u8 {
     match state {
         DeliveryState::Unknown => 0,

@@ -139,8 +139,10 @@ impl FileName {
 }
 
 fn valid_file_id(id: &str) -> Option<String> {
-    let is_of_ids = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    (!id.is_empty() && id.bytes().all(is_of_ids)).then(|| id.to_owned())
+    let is_valid = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (is_valid && !id.is_empty()).then(|| id.to_owned())
 }
 
 #[cfg(test)]

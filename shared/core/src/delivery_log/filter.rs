@@ -1,4 +1,4 @@
-//! What is asked of the log: one event's records by an id, or a list of records, newest first.
+//! Questions to the log: one event's records by an id, or a list of records, newest first.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Times of which the log may lack records: after a copy of the data folder was started, where files
-//! of the log are gone, and where a process ended before what it did was written down.
+//! Times of which the log may lack records: after a copy of the data folder was started, where
+//! files of the log are gone, and where a process ended before what it did was written down.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::Timestamp;
 
 /// Least time without a process, after one that did not end in order, of which the log says that it
-/// may lack records. It counts from when the process would have written again. A supervisor starts a process again sooner. A snapshot of a disk that is put
-/// back looks like a process that was killed, and is seldom put back within a minute.
+/// may lack records. It counts from when the process would have written again. A supervisor starts
+/// a process again sooner. A snapshot of a disk that is put back looks like a process that was
+/// killed, and is seldom put back within a minute.
 const UNSEEN_MIN: Duration = Duration::from_mins(1);
 
 /// A time of which the log may lack records.
@@ -55,7 +56,7 @@ pub struct FormerRun {
     pub log_end: Option<Timestamp>,
 }
 
-/// What a start finds.
+/// The findings of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartLook {
     /// The time of the start.
@@ -88,25 +89,31 @@ impl LogGap {
                 .filter(|_| look.is_copy)
                 .map_or(last_seen, |copied_at| copied_at.min(now))
         };
-        let gap = |from, to, cause| Self {
-            from,
-            to,
-            cause,
-            attempts_max: None,
-        };
         if look.is_copy {
-            return vec![gap(known_until, now, GapCause::Copy)];
+            return vec![Self {
+                from: known_until,
+                to: now,
+                cause: GapCause::Copy,
+                attempts_max: None,
+            }];
         }
-        let missing = is_short.then(|| gap(known_until, last_seen, GapCause::MissingFiles));
+        let missing = is_short.then_some(Self {
+            from: known_until,
+            to: last_seen,
+            cause: GapCause::MissingFiles,
+            attempts_max: None,
+        });
         let under_way_max = match former.ended {
             Some((_, 0)) => 0,
             _ => look.under_way_max,
         };
         let is_unseen =
             former.ended.is_none() && now.since(last_seen) >= UNSEEN_MIN + look.quiet_max;
-        let killed = (under_way_max > 0 || is_unseen).then(|| Self {
+        let killed = (under_way_max > 0 || is_unseen).then_some(Self {
+            from: last_seen,
+            to: now,
+            cause: GapCause::Killed,
             attempts_max: Some(under_way_max),
-            ..gap(last_seen, now, GapCause::Killed)
         });
         missing.into_iter().chain(killed).collect()
     }

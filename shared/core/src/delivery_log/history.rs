@@ -1,4 +1,4 @@
-//! What became of an event: its records, gathered by delivery.
+//! The history of an event: its records, gathered by delivery.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -70,20 +70,25 @@ impl DeliveryHistory {
         let next_attempt_at = last
             .next_attempt_at
             .filter(|_| matches!(state, DeliveryState::Waiting | DeliveryState::Pending));
-        let newest = |member: fn(&LogRecord) -> Option<&String>| {
-            records.iter().rev().find_map(member).cloned()
+        let mut newest_first = records.iter().rev();
+        let payload_reference = newest_first
+            .clone()
+            .find_map(|record| record.payload_reference.clone());
+        let dead_letter_object = match state {
+            DeliveryState::DeadLettered => {
+                newest_first.find_map(|record| record.dead_letter_object.clone())
+            }
+            _ => None,
         };
-        let is_dead = state == DeliveryState::DeadLettered;
-        let object = newest(|record| record.dead_letter_object.as_ref()).filter(|_| is_dead);
         Self {
             topic,
             subscription,
             key,
             state,
             next_attempt_at,
-            dead_letter_object: object,
+            dead_letter_object,
             payload: records.iter().find_map(|record| record.payload.clone()),
-            payload_reference: newest(|record| record.payload_reference.as_ref()),
+            payload_reference,
             records,
         }
     }

@@ -47,10 +47,12 @@ pub struct HoursToMerge {
 impl MergeLook {
     /// The look of a run that begins now.
     pub fn begin(checkpoint: &MergeCheckpoint, now: Timestamp) -> Self {
-        let is_recent = |at: &Timestamp| *at <= now && now.since(*at) < LOOK_BACK;
+        let is_recent = checkpoint
+            .all_merged_at
+            .is_some_and(|at| at <= now && now.since(at) < LOOK_BACK);
         Self {
             began: now,
-            is_whole: !checkpoint.all_merged_at.as_ref().is_some_and(is_recent),
+            is_whole: !is_recent,
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A merge writes its parts in order; the last one names what was merged. Only then are those files
 //! deleted. So after a crash either the last part is there, and the rest of the files it names can
-//! go, or it is not, and the parts can go. [`leftover_files`] are deleted before another merge of the
-//! hour begins.
+//! go, or it is not, and the parts can go. [`leftover_files`] are deleted before another merge of
+//! the hour begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const FRESH_FILES_MAX: usize = 60;
 /// Fresh files that a merged hour may have before it is merged again: late records, which are few.
 pub(super) const LATE_FILES_MAX: usize = 10;
 
-/// What a merged file says about its merge.
+/// The note of a merged file about its merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeNote {
     /// The number of the part, from 0.
@@ -25,18 +25,18 @@ pub struct MergeNote {
     pub sources: Option<Vec<String>>,
 }
 
-/// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is to
-/// be done. While the hour goes on, only fresh files are; once it is closed, all.
+/// The files to merge into one, of those of an hour without [`leftover_files`]. Empty if nothing is
+/// to be done. While the hour goes on, only fresh files are; once it is closed, all.
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
-    let fresh = || files.iter().filter(|file| file.is_fresh());
+    let fresh = files.iter().filter(|file| file.is_fresh());
+    let fresh_files = fresh.clone().count();
     let merges: BTreeSet<&str> = files.iter().filter_map(merge_id).collect();
-    let fresh_files = fresh().count();
     let is_merged = merges.len() == 1;
     let is_late = is_merged && fresh_files <= LATE_FILES_MAX;
     if !is_closed {
         let is_step = fresh_files >= FRESH_FILES_MAX;
         return if is_step {
-            fresh().cloned().collect()
+            fresh.cloned().collect()
         } else {
             Vec::new()
         };
@@ -54,13 +54,13 @@ pub fn leftover_files(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
         .flat_map(|merge| merge.sources)
         .map(String::as_str)
         .collect();
-    let is_cut_short = |file: &FileKey| merge_id(file).is_some_and(|id| !merges[id].is_whole());
-    let is_left =
-        |file: &&FileKey| sources.contains(file.file_name().as_str()) || is_cut_short(file);
     files
         .iter()
         .map(|(file, _)| file)
-        .filter(is_left)
+        .filter(|file| {
+            let is_cut_short = merge_id(file).is_some_and(|id| !merges[id].is_whole());
+            is_cut_short || sources.contains(file.file_name().as_str())
+        })
         .cloned()
         .collect()
 }

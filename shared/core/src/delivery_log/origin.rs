@@ -14,6 +14,11 @@ impl AttemptOrigin {
             (false, false, _) => Self::Retry,
         }
     }
+
+    /// Whether the event had a delivery before, of which this is a copy.
+    pub const fn is_sent_again(self) -> bool {
+        matches!(self, Self::Replay | Self::Resend)
+    }
 }
 
 #[cfg(test)]

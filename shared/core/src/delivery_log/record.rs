@@ -162,7 +162,10 @@ impl LogRecord {
 
     /// Sets the event's names from its payload, where the record has a payload and no names.
     pub(super) fn read_names(&mut self) {
-        let (Some(payload), true) = (&self.payload, self.is_nameless()) else {
+        if !self.is_nameless() {
+            return;
+        }
+        let Some(payload) = &self.payload else {
             return;
         };
         let Some(schema) = self.schema.as_deref().and_then(EventSchema::parse) else {

@@ -62,8 +62,8 @@ impl ListedFile {
     /// The part of the key that all files have that go together: the parts of a merge, or the file
     /// alone.
     fn merge_unit_key(&self) -> &str {
-        let is_merged = |key: FileKey| !key.is_fresh();
-        let is_part = !self.is_aside && FileKey::parse(&self.key).is_some_and(is_merged);
+        let is_part =
+            !self.is_aside && FileKey::parse(&self.key).is_some_and(|key| !key.is_fresh());
         let unit = self.key.rsplit_once('-').filter(|_| is_part);
         unit.map_or(&self.key, |(unit, _)| unit)
     }

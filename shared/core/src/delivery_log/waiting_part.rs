@@ -179,8 +179,9 @@ impl WaitChanges {
     /// The changes by part, each with the digest of the message.
     pub fn into_parts(self) -> impl Iterator<Item = (usize, (String, PartChanges))> {
         let Self { message, parts } = self;
-        let with_message = move |(part, changes)| (part, (message.clone(), changes));
-        parts.into_iter().map(with_message)
+        parts
+            .into_iter()
+            .map(move |(part, changes)| (part, (message.clone(), changes)))
     }
 }
 
@@ -336,8 +337,11 @@ impl WaitingLook {
     /// Whether that look compares the numbers with what is listed: once an hour, and each time until
     /// they are exact, and until what was seen at rest is seen again.
     pub fn is_comparison_due(&self, now: Timestamp) -> bool {
-        let is_old = |at: Timestamp| now.since(at) >= COMPARED_EVERY;
-        !self.is_exact(now) || self.rest.is_some() || self.compared_at.is_none_or(is_old)
+        !self.is_exact(now)
+            || self.rest.is_some()
+            || self
+                .compared_at
+                .is_none_or(|at| now.since(at) >= COMPARED_EVERY)
     }
 
     /// Whether this look saw the same at rest.

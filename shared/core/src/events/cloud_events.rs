@@ -66,7 +66,6 @@ impl CloudEventDraft {
     }
 
     fn finish(self) -> Result<EventAttributes, EventError> {
-        let missing = |name: &'static str, expected| move || EventError::for_member(name, expected);
         if !self.has_specversion {
             return Err(EventError::for_member(
                 "specversion",
@@ -80,16 +79,13 @@ impl CloudEventDraft {
             ));
         }
         Ok(EventAttributes {
-            id: self
-                .id
-                .ok_or_else(missing("id", EventExpectation::NonEmptyString))?,
-            source: Some(
-                self.source
-                    .ok_or_else(missing("source", EventExpectation::UriReference))?,
-            ),
-            event_type: self
-                .event_type
-                .ok_or_else(missing("type", EventExpectation::NonEmptyString))?,
+            id: require_member("id", self.id, EventExpectation::NonEmptyString)?,
+            source: Some(require_member(
+                "source",
+                self.source,
+                EventExpectation::UriReference,
+            )?),
+            event_type: require_member("type", self.event_type, EventExpectation::NonEmptyString)?,
             ..self.rest
         })
     }
@@ -167,17 +163,26 @@ fn uri_reference(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectatio
     }
 }
 
+fn require_member(
+    name: &str,
+    found: Option<Box<str>>,
+    expected: EventExpectation,
+) -> Result<Box<str>, EventError> {
+    found.ok_or_else(|| EventError::for_member(name, expected))
+}
+
+fn is_uri_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+}
+
 fn absolute_uri(value: MemberValue<'_>) -> Result<(), EventExpectation> {
     let text = attribute_text(value, EventExpectation::AbsoluteUri)?;
-    let is_scheme = |scheme: &str| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-    };
     match text.split_once(':') {
         Some((scheme, rest))
-            if is_scheme(scheme) && !rest.is_empty() && !rest.contains(char::is_whitespace) =>
+            if is_uri_scheme(scheme) && !rest.is_empty() && !rest.contains(char::is_whitespace) =>
         {
             Ok(())
         }

@@ -62,7 +62,26 @@ struct CloudEventMembers<'a> {
     extensions: Vec<(&'a str, &'a str)>,
 }
 
-impl CloudEventMembers<'_> {
+impl<'a> CloudEventMembers<'a> {
+    /// Takes a member of an Event Grid event, if it has a place in a CloudEvent.
+    fn take_event_grid_member(
+        &mut self,
+        name: &'a str,
+        value: MemberValue<'a>,
+    ) -> Result<(), EventExpectation> {
+        match name {
+            "id" => self.id = attribute_json(value)?,
+            "topic" => self.source = rewrite_text(value, uri_reference)?,
+            "dataVersion" => self.data_version = attribute_json(value)?,
+            "subject" => self.subject = attribute_json(value)?,
+            "eventType" => self.event_type = attribute_json(value)?,
+            "eventTime" => self.time = rewrite_text(value, date_time::with_colon)?,
+            _ if is_extension(name, value) => self.extensions.push((name, value.json())),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn wrap_data(&self, data: &[u8]) -> Bytes {
         let mut object = ObjectWriter::with_capacity(self.byte_len() + data.len());
         let named = [
@@ -126,20 +145,13 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     let mut attributes = CloudEventMembers::default();
     let mut data = None;
     for (name, value) in members.iter() {
-        let error = |expected| EventError::for_member(name, expected);
-        match name {
-            "id" => attributes.id = attribute_json(value).map_err(error)?,
-            "topic" => attributes.source = rewrite_text(value, uri_reference).map_err(error)?,
-            "dataVersion" => attributes.data_version = attribute_json(value).map_err(error)?,
-            "subject" => attributes.subject = attribute_json(value).map_err(error)?,
-            "eventType" => attributes.event_type = attribute_json(value).map_err(error)?,
-            "eventTime" => {
-                attributes.time = rewrite_text(value, date_time::with_colon).map_err(error)?;
-            }
-            "data" => data = Some(value.json()),
-            _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),
-            _ => {}
+        if name == "data" {
+            data = Some(value.json());
+            continue;
         }
+        attributes
+            .take_event_grid_member(name, value)
+            .map_err(|expected| EventError::for_member(name, expected))?;
     }
     if attributes.source.is_empty() {
         return Err(EventError::for_member(

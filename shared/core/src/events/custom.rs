@@ -76,15 +76,18 @@ fn read_time(
             EventExpectation::DateTime,
         ));
     };
-    let refused = |expected| value.to_error(field.as_str(), expected);
+    parse_field_time(value).map_err(|expected| value.to_error(field.as_str(), expected))
+}
+
+fn parse_field_time(value: MemberValue<'_>) -> Result<(Timestamp, Box<str>), EventExpectation> {
     let text = value
         .decode_string()
-        .map_err(|_| refused(EventExpectation::DateTime))?;
+        .map_err(|_| EventExpectation::DateTime)?;
     if text.len() > MAPPED_VALUE_BYTES_MAX {
-        return Err(refused(EventExpectation::Short));
+        return Err(EventExpectation::Short);
     }
-    let time = date_time::parse(&text, OffsetForm::ColonOptional)
-        .ok_or(refused(EventExpectation::DateTime))?;
+    let time =
+        date_time::parse(&text, OffsetForm::ColonOptional).ok_or(EventExpectation::DateTime)?;
     Ok((time, text.into()))
 }
 
@@ -131,16 +134,23 @@ fn field_text(
     let Some(value) = find_field(event, field)? else {
         return Ok(None);
     };
-    let refused = |expected| value.to_error(field.as_str(), expected);
-    let text = match value {
-        _ if value.is_composite() => return Err(refused(EventExpectation::Scalar)),
-        _ if value.is_string() => value.decode_string().map_err(refused)?,
-        _ => Cow::Borrowed(value.json()),
+    let text = decode_scalar(value).map_err(|expected| value.to_error(field.as_str(), expected))?;
+    Ok(Some(text.into()))
+}
+
+fn decode_scalar(value: MemberValue<'_>) -> Result<Cow<'_, str>, EventExpectation> {
+    if value.is_composite() {
+        return Err(EventExpectation::Scalar);
+    }
+    let text = if value.is_string() {
+        value.decode_string()?
+    } else {
+        Cow::Borrowed(value.json())
     };
     if text.len() > MAPPED_VALUE_BYTES_MAX {
-        return Err(refused(EventExpectation::Short));
+        return Err(EventExpectation::Short);
     }
-    Ok(Some(text.into()))
+    Ok(text)
 }
 
 /// The value of a field, unless it is absent or null.
@@ -156,16 +166,22 @@ fn find_field<'a>(
         if !value.is_object() {
             return Ok(None);
         }
-        let within = |error: EventError| match &error.member {
-            Some(name) => EventError::for_member(
-                &format!("{}.{name}", prefix_before(field.as_str(), rest)),
-                error.expected,
-            ),
-            None => EventError::for_member(field.as_str(), error.expected),
-        };
-        found = lookup_member(&EventMembers::parse(value.json()).map_err(within)?, rest);
+        let members = EventMembers::parse(value.json())
+            .map_err(|error| error_within_field(field, rest, error))?;
+        found = lookup_member(&members, rest);
     }
     Ok(None)
+}
+
+/// The error of an object on the way to a field, of which `rest` was still to be found in it.
+fn error_within_field(field: &SourceField, rest: &str, error: EventError) -> EventError {
+    match &error.member {
+        Some(name) => EventError::for_member(
+            &format!("{}.{name}", prefix_before(field.as_str(), rest)),
+            error.expected,
+        ),
+        None => EventError::for_member(field.as_str(), error.expected),
+    }
 }
 
 /// The member of this name; else the member of the name's first part, and the rest of the name.

@@ -82,17 +82,20 @@ fn parse_fraction(text: &str) -> Option<(i64, &str)> {
     Some((millis, rest))
 }
 
+fn parse_digit(byte: u8) -> Option<i64> {
+    byte.is_ascii_digit().then(|| i64::from(byte - b'0'))
+}
+
 /// Minutes east of UTC.
 fn offset_minutes(text: &str, offset: OffsetForm) -> Option<i64> {
-    let digit = |b: u8| b.is_ascii_digit().then(|| i64::from(b - b'0'));
     let (sign, [h1, h2, m1, m2]) = match *text.as_bytes() {
         [b'Z' | b'z'] => return Some(0),
         [sign, h1, h2, b':', m1, m2] => (sign, [h1, h2, m1, m2]),
         [sign, h1, h2, m1, m2] if offset == OffsetForm::ColonOptional => (sign, [h1, h2, m1, m2]),
         _ => return None,
     };
-    let hours = digit(h1)? * 10 + digit(h2)?;
-    let minutes = digit(m1)? * 10 + digit(m2)?;
+    let hours = parse_digit(h1)? * 10 + parse_digit(h2)?;
+    let minutes = parse_digit(m1)? * 10 + parse_digit(m2)?;
     let east = hours * 60 + minutes;
     match sign {
         _ if hours > 23 || minutes > 59 => None,

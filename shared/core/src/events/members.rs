@@ -74,15 +74,20 @@ impl<'a> EventMembers<'a> {
             .map(|(_, value)| value)
     }
 
+    /// The text of the member of this name; `None` if it is none.
+    pub(super) fn find_text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.find_value(name)?.decode_string().ok()
+    }
+
     fn duplicate_name(&self) -> Option<&str> {
-        let names = || self.0.iter().map(|(name, _)| name.as_ref());
+        let names = self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= PAIRWISE_MAX {
-            return names()
-                .enumerate()
-                .find(|(i, name)| names().take(*i).any(|n| n == *name))
+            let mut numbered = names.clone().enumerate();
+            return numbered
+                .find(|(i, name)| names.clone().take(*i).any(|n| n == *name))
                 .map(|(_, n)| n);
         }
-        let mut sorted: Vec<&str> = names().collect();
+        let mut sorted: Vec<&str> = names.collect();
         sorted.sort_unstable();
         sorted
             .array_windows()

@@ -25,12 +25,11 @@ impl<'a> EventNames<'a> {
     }
 
     fn from_envelope(envelope: &'a EventEnvelope) -> Self {
-        let text = |text: &'a str| Some(Cow::Borrowed(text));
         Self {
-            id: text(&envelope.id),
-            source: text(&envelope.topic),
-            event_type: text(&envelope.event_type),
-            subject: text(&envelope.subject),
+            id: Some(Cow::Borrowed(&envelope.id)),
+            source: Some(Cow::Borrowed(&envelope.topic)),
+            event_type: Some(Cow::Borrowed(&envelope.event_type)),
+            subject: Some(Cow::Borrowed(&envelope.subject)),
         }
     }
 
@@ -39,16 +38,16 @@ impl<'a> EventNames<'a> {
         let Ok(members) = EventMembers::parse(text) else {
             return Self::default();
         };
-        let text = |name| members.find_value(name)?.decode_string().ok();
+
         let (source, event_type) = match schema {
             EventSchema::EventGrid => ("topic", "eventType"),
             EventSchema::CloudEvents | EventSchema::Custom => ("source", "type"),
         };
         Self {
-            id: text("id"),
-            source: text(source),
-            event_type: text(event_type),
-            subject: text("subject"),
+            id: members.find_text("id"),
+            source: members.find_text(source),
+            event_type: members.find_text(event_type),
+            subject: members.find_text("subject"),
         }
     }
 }

@@ -179,7 +179,7 @@ impl<'a> PublishRequest<'a> {
         if body.starts_with('\u{feff}') {
             return Err(PublishInputError::Body(EventExpectation::NoByteOrderMark));
         }
-        let syntax = |source| json_body_error(body, source);
+
         let is_array = match body.trim_ascii_start().as_bytes().first() {
             Some(b'[') if carries != JsonForm::One => true,
             Some(b'{') if carries != JsonForm::Batch => false,
@@ -192,12 +192,14 @@ impl<'a> PublishRequest<'a> {
             }
         };
         if !is_array {
-            let event: &RawValue = serde_json::from_str(body).map_err(syntax)?;
+            let event: &RawValue =
+                serde_json::from_str(body).map_err(|source| json_body_error(body, source))?;
             return self
                 .accept_event(0, event.get(), self.body)
                 .map(|event| vec![event]);
         }
-        let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
+        let events: Vec<&RawValue> =
+            serde_json::from_str(body).map_err(|source| json_body_error(body, source))?;
         if events.is_empty() && self.input.schema() != EventSchema::CloudEvents {
             return Err(PublishInputError::Body(EventExpectation::AtLeastOneEvent));
         }
@@ -230,10 +232,6 @@ impl<'a> PublishRequest<'a> {
         json: &str,
         within: &Bytes,
     ) -> Result<Event, PublishInputError> {
-        let refused = |error| PublishInputError::Event {
-            index,
-            error: self.other_schema_error(json).unwrap_or(error),
-        };
         let bytes = json.len();
         if bytes > EVENT_BYTES_MAX {
             return Err(PublishInputError::EventTooLarge { index, bytes });
@@ -247,15 +245,18 @@ impl<'a> PublishRequest<'a> {
         let mut envelope = None;
         let mut completed = None;
         let attributes = match self.input {
-            TopicInput::CloudEvents => cloud_events::read_attributes(json).map_err(refused)?,
+            TopicInput::CloudEvents => cloud_events::read_attributes(json)
+                .map_err(|error| self.refused_event(index, json, error))?,
             TopicInput::EventGrid => {
-                let accepted = event_grid::accept_event(json, self.topic).map_err(refused)?;
+                let accepted = event_grid::accept_event(json, self.topic)
+                    .map_err(|error| self.refused_event(index, json, error))?;
                 completed = accepted.1;
                 accepted.0
             }
             TopicInput::Custom { mapping, made } => {
                 let accepted = custom::accept_event(json, mapping, self.topic, made, index);
-                let (attributes, made) = accepted.map_err(refused)?;
+                let (attributes, made) =
+                    accepted.map_err(|error| self.refused_event(index, json, error))?;
                 envelope = Some(Arc::new(made));
                 attributes
             }
@@ -269,21 +270,26 @@ impl<'a> PublishRequest<'a> {
         })
     }
 
+    /// The error of an event that was refused with `error`.
+    fn refused_event(&self, index: usize, json: &str, error: EventError) -> PublishInputError {
+        PublishInputError::Event {
+            index,
+            error: self.other_schema_error(json).unwrap_or(error),
+        }
+    }
+
     /// The error of a refused event that is one of another schema: a producer that mixed up its
     /// topics would not understand the first member that is missing.
     fn other_schema_error(&self, json: &str) -> Option<EventError> {
-        let has = |name| {
-            JsonPointer::for_member(name)
-                .find(json.as_bytes())
-                .is_some()
-        };
         let (takes, found) = match self.input {
-            TopicInput::CloudEvents if !has(OF_CLOUD_EVENTS) && has(OF_EVENT_GRID) => {
+            TopicInput::CloudEvents
+                if !has_member(json, OF_CLOUD_EVENTS) && has_member(json, OF_EVENT_GRID) =>
+            {
                 (EventSchema::CloudEvents, EventSchema::EventGrid)
             }
             TopicInput::EventGrid
-                if !has(OF_EVENT_GRID)
-                    && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
+                if !has_member(json, OF_EVENT_GRID)
+                    && (has_member(json, OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
             {
                 (EventSchema::EventGrid, EventSchema::CloudEvents)
             }
@@ -296,6 +302,12 @@ impl<'a> PublishRequest<'a> {
             found,
         }))
     }
+}
+
+fn has_member(json: &str, name: &str) -> bool {
+    JsonPointer::for_member(name)
+        .find(json.as_bytes())
+        .is_some()
 }
 
 /// JSON under the names that Event Grid's documents publish it with, or under any that says so.

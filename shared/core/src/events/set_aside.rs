@@ -78,18 +78,18 @@ pub fn value_behind<'a>(event: &'a Bytes, first: &str, name: &str) -> Option<&'a
 /// the commas.
 fn member_spans<'a>(text: &'a str, members: &EventMembers<'a>) -> Vec<&'a str> {
     let mut start = text.find('{').map_or(0, |brace| brace + 1);
-    let span = |(_, value): (&str, super::members::MemberValue<'a>)| {
+    let mut spans = Vec::new();
+    for (_, value) in members.iter() {
         let value = value.json();
         let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
         // Only white space stands between a value and what ends its member.
         let end = text[end..]
             .find([',', '}'])
             .map_or(text.len(), |after| end + after);
-        let span = &text[start.min(end)..end];
+        spans.push(&text[start.min(end)..end]);
         start = end + 1;
-        span
-    };
-    members.iter().map(span).collect()
+    }
+    spans
 }
 
 #[cfg(test)]

@@ -12,19 +12,20 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     let Some((text, present)) = EventMembers::from_event_text(event) else {
         return event.clone();
     };
-    let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
+
     let room: usize = members
         .iter()
         .map(|(name, value)| name.len() + value.len() + 4)
         .sum();
     let mut json = BytesMut::with_capacity(event.len() + room);
-    if present.iter().next().is_some() && present.iter().all(|(name, _)| is_new(name)) {
+    if present.iter().next().is_some() && present.iter().all(|(name, _)| !is_laid(members, name)) {
         // White space before the brace stays, so that the members can be taken off again without a
         // trace.
         json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event));
     } else {
         json.put_u8(b'{');
-        for member in member_texts(text, &present).filter(|member| is_new(member.name)) {
+        let others = member_texts(text, &present).filter(|member| !is_laid(members, member.name));
+        for member in others {
             put_member(&mut json, member.quoted, member.value);
         }
     }
@@ -49,16 +50,18 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
     let Some(at) = all.iter().position(|(name, _)| *name == first) else {
         return event.clone();
     };
-    let is_laid = |name: &str| members.contains(&name);
+
     let mut json = BytesMut::with_capacity(event.len());
     let before = at.checked_sub(1).map(|before| all[before].1.json());
-    if let Some(value) = before.filter(|_| all[at..].iter().all(|(name, _)| is_laid(name))) {
+    let are_all_laid = all[at..].iter().all(|(name, _)| members.contains(name));
+    if let Some(value) = before.filter(|_| are_all_laid) {
         let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
         let comma = text[end..].find(',').map_or(end, |comma| end + comma);
         json.put_slice(&event[..comma]);
     } else {
         json.put_u8(b'{');
-        for member in member_texts(text, &present).filter(|member| !is_laid(member.name)) {
+        let others = member_texts(text, &present).filter(|member| !members.contains(&member.name));
+        for member in others {
             put_member(&mut json, member.quoted, member.value);
         }
     }
@@ -98,6 +101,11 @@ fn member_texts<'a>(
             value,
         }
     })
+}
+
+/// Whether a member of this name is among those that are laid over an event.
+fn is_laid(members: &[(&str, String)], name: &str) -> bool {
+    members.iter().any(|(laid, _)| *laid == name)
 }
 
 fn put_member(json: &mut BytesMut, quoted: &str, value: &str) {

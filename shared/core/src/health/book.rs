@@ -1,4 +1,4 @@
-//! What is known of all subscriptions whose tries fail, or did a short time ago: one object.
+//! The book of all subscriptions whose tries fail, or did a short time ago: one object.
 
 use std::collections::BTreeMap;
 
@@ -69,6 +69,11 @@ impl SubscriptionHealth {
             .is_some_and(|incident| incident.recovered_at.is_none());
         let is_failing = is_open || self.tries.is_failing(now, settings);
         is_failing && self.tries.known_at().is_some_and(|at| at >= since)
+    }
+
+    /// The link that its incident is laid to, if it is in one and a link is the cause.
+    pub(super) fn failing_link(&self) -> Option<&String> {
+        self.incident.as_ref()?.link.as_ref()
     }
 }
 
@@ -193,11 +198,10 @@ impl HealthBook {
             }
             DueNotice::MissedEnds { key, end } => {
                 let known = self.missed.get_mut(key);
-                let known = known.and_then(|missed| missed.end.as_mut());
-                let is_same = |known: &&mut MissedEnd| {
-                    (known.disabled_at, known.found_at) == (end.disabled_at, end.found_at)
-                };
-                if let Some(known) = known.filter(is_same) {
+                if let Some(known) = known.and_then(|missed| missed.end.as_mut())
+                    && known.disabled_at == end.disabled_at
+                    && known.found_at == end.found_at
+                {
                     known.told = true;
                 }
             }
@@ -208,8 +212,8 @@ impl HealthBook {
                 }
             }
             DueNotice::LinkRecovered { link, incident } => {
-                let is_known = |known: &LinkIncident| known.since == incident.since;
-                if self.links.get(link).is_some_and(is_known) {
+                let known = self.links.get(link);
+                if known.is_some_and(|it| it.since == incident.since) {
                     self.end_link(link);
                 }
             }
@@ -230,13 +234,11 @@ impl HealthBook {
 
     fn end_link(&mut self, link: &str) {
         self.links.remove(link);
-        let of_link = |health: &SubscriptionHealth| {
-            let incident = health.incident.as_ref();
-            incident.is_some_and(|incident| incident.link.as_deref() == Some(link))
-        };
-        for health in self.subscriptions.values_mut().filter(|it| of_link(it)) {
-            health.incident = None;
-            health.tries.begin_anew();
+        for health in self.subscriptions.values_mut() {
+            if health.failing_link().is_some_and(|it| it == link) {
+                health.incident = None;
+                health.tries.begin_anew();
+            }
         }
     }
 
@@ -254,7 +256,7 @@ impl HealthBook {
 /// them, and notes a subscription for which there is no room. wake decides about notices, and
 /// forgets a subscription that is not disabled any more.
 impl HealthBook {
-    /// What a subscription misses and was kept; `None` where nothing is known.
+    /// The events that a subscription misses and that were kept; `None` where nothing is known.
     pub fn missed_by(&self, key: &str) -> Option<&MissedEvents> {
         self.missed.get(key)
     }

@@ -17,7 +17,7 @@ const SUBSCRIPTIONS_TOGETHER_MIN: usize = 5;
 /// an event that was tried before: its failure may be told of later.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// What its record says of a subscription in the book.
+/// The state of a subscription in the book, as its record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedStatus {
     /// Events are delivered.
@@ -28,16 +28,16 @@ pub enum RecordedStatus {
     Unknown,
 }
 
-/// What is known of a subscription elsewhere.
+/// Facts about a subscription that are known elsewhere.
 #[derive(Debug, Clone)]
 pub struct HealthFacts {
-    /// What its record says.
+    /// The state that its record says.
     pub standing: RecordedStatus,
     /// The link of its endpoint.
     pub link: String,
-    /// What the circuit knows of the subscription.
+    /// The circuit's condition of the subscription.
     pub own: Option<TargetCondition>,
-    /// What it knows of the link.
+    /// The circuit's condition of the link.
     pub of_link: Option<TargetCondition>,
 }
 
@@ -73,26 +73,18 @@ impl HealthBook {
     /// Whether a notice is due, or the passing of time may lead to a decision within the hour. Of
     /// what the circuit holds it says nothing.
     pub fn may_change_soon(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
-        let is_astir = |health: &SubscriptionHealth| {
-            let tries = &health.tries;
-            let failed_at = tries.last_failure().map(|failure| failure.at);
-            let tried_at = failed_at.max(tries.last_arrived_at());
-            let is_of_link = health.incident.as_ref().is_some_and(|it| it.link.is_some());
-            let may_be_late = health.delayed.is_none() && !is_of_link;
-            let is_soon_late =
-                |at: Timestamp| now + KNOWN_FOR >= at + settings.delayed_after && may_be_late;
-            let oldest = tries.oldest_undelivered().map(|event| event.accepted_at);
-            tried_at.is_some_and(|at| now < at + KNOWN_FOR) || oldest.is_some_and(is_soon_late)
-        };
-        !self.due_notices().is_empty() || self.subscriptions.values().any(is_astir)
+        !self.due_notices().is_empty()
+            || self
+                .subscriptions
+                .values()
+                .any(|health| was_tried_lately(health, now) || is_late_soon(health, now, settings))
     }
 
     fn forget_stopped(&mut self, facts: &BTreeMap<String, HealthFacts>) {
-        let is_stopped = |key: &String| {
+        self.subscriptions.retain(|key, _| {
             let facts = facts.get(key);
-            facts.is_some_and(|facts| facts.standing == RecordedStatus::Stopped)
-        };
-        self.subscriptions.retain(|key, _| !is_stopped(key));
+            facts.is_none_or(|facts| facts.standing != RecordedStatus::Stopped)
+        });
     }
 
     /// The incident of a link whose circuit held it is over when that has ended for a while, one of
@@ -103,19 +95,14 @@ impl HealthBook {
         now: Timestamp,
         settings: &ArrivalSettings,
     ) {
-        let is_settled = |condition: &TargetCondition| {
-            !is_held_off(condition)
-                && condition.next_probe().is_none()
-                && now >= condition.until + settings.failing_after
-        };
         for (link, incident) in &mut self.links {
             if !incident.told || incident.recovered_at.is_some() {
                 continue;
             }
-            let of_link = self.subscriptions.values().filter(|health| {
-                let incident = health.incident.as_ref();
-                incident.is_some_and(|it| it.link.as_ref() == Some(link))
-            });
+            let of_link = self
+                .subscriptions
+                .values()
+                .filter(|health| health.failing_link() == Some(link));
             let mut failing = 0;
             let mut recovered = 0;
             for health in of_link {
@@ -125,7 +112,11 @@ impl HealthBook {
                     failing += 1;
                 }
             }
-            let is_well = links.get(link).is_none_or(is_settled);
+            let is_well = links.get(link).is_none_or(|condition| {
+                !is_held_off(condition)
+                    && condition.next_probe().is_none()
+                    && now >= condition.until + settings.failing_after
+            });
             if is_well && (incident.is_of_circuit || recovered >= failing) {
                 incident.recovered_at = Some(now);
             }
@@ -143,14 +134,14 @@ impl HealthBook {
                 incident.recovered_at = Some(now);
             }
         }
-        // The incident of a link that nothing remembers any more.
-        let is_orphan = |health: &SubscriptionHealth| {
-            let incident = health.incident.as_ref();
-            let link = incident.and_then(|incident| incident.link.as_ref());
-            link.is_some_and(|link| !self.links.contains_key(link))
-        };
-        let orphans = self.subscriptions.iter().filter(|(_, it)| is_orphan(it));
-        let orphans: Vec<_> = orphans.map(|(key, _)| key.clone()).collect();
+        let mut orphans = Vec::new();
+        for (key, health) in &self.subscriptions {
+            // The incident of a link that nothing remembers any more.
+            let link = health.failing_link();
+            if link.is_some_and(|link| !self.links.contains_key(link)) {
+                orphans.push(key.clone());
+            }
+        }
         for key in orphans {
             self.end_incident(&key);
         }
@@ -162,11 +153,6 @@ impl HealthBook {
         now: Timestamp,
         settings: &ArrivalSettings,
     ) {
-        let is_failing = |health: &SubscriptionHealth, facts: &HealthFacts| {
-            let tries = &health.tries;
-            tries.is_failing(now, settings)
-                || facts.is_held_off() && tries.is_without_arrival(now, settings)
-        };
         let mut by_link = BTreeMap::<&str, (Vec<&str>, usize)>::new();
         for (key, health) in &self.subscriptions {
             let Some(facts) = facts.get(key) else {
@@ -176,17 +162,22 @@ impl HealthBook {
                 continue;
             }
             let (new, own) = by_link.entry(&facts.link).or_default();
+            let tries = &health.tries;
             match &health.incident {
-                None if is_failing(health, facts) => new.push(key),
+                None if tries.is_failing(now, settings)
+                    || facts.is_held_off() && tries.is_without_arrival(now, settings) =>
+                {
+                    new.push(key);
+                }
                 Some(incident) if incident.link.is_none() => *own += 1,
                 _ => {}
             }
         }
         let mut opened = Vec::new();
         for (link, (new, own)) in by_link {
-            let is_link_held_off =
-                |key: &&str| facts.get(*key).is_some_and(HealthFacts::is_link_held_off);
-            let is_of_circuit = new.iter().any(is_link_held_off);
+            let is_of_circuit = new
+                .iter()
+                .any(|key| facts.get(*key).is_some_and(HealthFacts::is_link_held_off));
             let is_known = self
                 .links
                 .get(link)
@@ -206,8 +197,8 @@ impl HealthBook {
         }
     }
 
-    /// Of a link in `known`, the incident was opened before, and keeps its time: its notice's id
-    /// has it.
+    /// Opens an incident. That of a link in `known` was opened before, and keeps its time: its
+    /// notice's id has it.
     fn open_incident(
         &mut self,
         key: &str,
@@ -245,26 +236,28 @@ impl HealthBook {
         }
     }
 
-    /// Of an event that is late because its link is the cause, the link's notice has told.
+    /// Notes the events that are late. Where a link is the cause, its notice has told of them.
     fn note_delays(&mut self, now: Timestamp, settings: &ArrivalSettings) {
         for health in self.subscriptions.values_mut() {
-            let is_late = |at: Timestamp| now >= at + settings.delayed_after;
-            let is_of_link = health.incident.as_ref().is_some_and(|it| it.link.is_some());
             let oldest = health
                 .tries
                 .oldest_undelivered()
                 .map(|event| event.accepted_at);
             match (health.delayed, oldest) {
-                (None, Some(accepted_at)) if is_late(accepted_at) && !is_of_link => {
+                (None, Some(accepted_at))
+                    if health.failing_link().is_none()
+                        && now >= accepted_at + settings.delayed_after =>
+                {
                     health.delayed = Some(DelayedEvent {
                         accepted_at,
                         told: false,
                     });
                 }
-                (Some(delayed), None)
-                    if delayed.told && health.tries.undelivered_at().is_none_or(is_late) =>
-                {
-                    health.delayed = None;
+                (Some(delayed), None) if delayed.told => {
+                    let last_seen = health.tries.undelivered_at();
+                    if last_seen.is_none_or(|at| now >= at + settings.delayed_after) {
+                        health.delayed = None;
+                    }
                 }
                 _ => {}
             }
@@ -280,4 +273,21 @@ impl HealthBook {
             is_recent || is_open || health.tries.oldest_undelivered().is_some()
         });
     }
+}
+
+fn was_tried_lately(health: &SubscriptionHealth, now: Timestamp) -> bool {
+    let failed_at = health.tries.last_failure().map(|failure| failure.at);
+    let tried_at = failed_at.max(health.tries.last_arrived_at());
+    tried_at.is_some_and(|at| now < at + KNOWN_FOR)
+}
+
+/// Whether the oldest event is late within the hour, and an operator is to be told.
+fn is_late_soon(health: &SubscriptionHealth, now: Timestamp, settings: &ArrivalSettings) -> bool {
+    if health.delayed.is_some() || health.failing_link().is_some() {
+        return false;
+    }
+    health
+        .tries
+        .oldest_undelivered()
+        .is_some_and(|event| now + KNOWN_FOR >= event.accepted_at + settings.delayed_after)
 }

@@ -43,7 +43,7 @@ pub struct MissedEnd {
     pub told: bool,
 }
 
-/// What its record says of a subscription that misses events.
+/// The state of a subscription that misses events, as its record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissedFacts {
     /// It is disabled since then, and keeps what it misses for so long.
@@ -53,7 +53,7 @@ pub enum MissedFacts {
 }
 
 impl MissedFacts {
-    /// What a subscription says; `None` of one that does not exist.
+    /// The facts of a subscription; `None` is one that does not exist.
     pub fn for_subscription(subscription: Option<&Subscription>, now: Timestamp) -> Self {
         let disabled = subscription.filter(|it| it.status_at(now) == SubscriptionStatus::Disabled);
         disabled.map_or(Self::Other, |it| {

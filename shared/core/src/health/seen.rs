@@ -8,9 +8,9 @@ use serde::de::value::{Error, StrDeserializer};
 
 use crate::attempt::EntryVerdict;
 use crate::delivery_log::{LogRecord, LogResult, RecordKind};
-use crate::model::{DeadLetterReason, Delivery, LastAttempt, OutcomeName, Timestamp};
+use crate::model::{DeadLetterReason, Delivery, OutcomeName, Timestamp};
 
-/// What became of a try.
+/// The result of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryResult {
     /// The event arrived.
@@ -41,7 +41,7 @@ pub struct SeenTry<'a> {
     pub at: Timestamp,
     /// Whether the event was neither tried nor handed back before.
     pub is_first: bool,
-    /// What became of it.
+    /// The result of the try.
     pub result: TryResult,
 }
 
@@ -57,20 +57,24 @@ impl<'a> SeenTry<'a> {
     ) -> Option<Self> {
         let accepted_at = delivery.begins_at();
         let is_late = now >= accepted_at + delayed_after;
-        let failed = |last: Option<LastAttempt>, is_last| TryResult::Failed {
-            outcome: last.map(|last| last.outcome),
-            status: last.and_then(|last| last.status),
-            is_last,
-        };
         let result = match verdict {
             EntryVerdict::Delivered => TryResult::Arrived,
-            EntryVerdict::Retry { last, .. } => failed(Some(last), false),
-            EntryVerdict::GiveUp {
-                reason: DeadLetterReason::TimeToLiveExceeded,
-                last,
-            } => failed(last, true),
-            EntryVerdict::GiveUp { last: None, .. } | EntryVerdict::Cancelled => TryResult::Ended,
-            EntryVerdict::GiveUp { last, .. } => failed(last, true),
+            EntryVerdict::Retry { last, .. } => TryResult::Failed {
+                outcome: Some(last.outcome),
+                status: last.status,
+                is_last: false,
+            },
+            EntryVerdict::GiveUp { reason, last: None }
+                if reason != DeadLetterReason::TimeToLiveExceeded =>
+            {
+                TryResult::Ended
+            }
+            EntryVerdict::GiveUp { last, .. } => TryResult::Failed {
+                outcome: last.map(|last| last.outcome),
+                status: last.and_then(|last| last.status),
+                is_last: true,
+            },
+            EntryVerdict::Cancelled => TryResult::Ended,
             EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } | EntryVerdict::Held => {
                 is_late.then_some(TryResult::Waits)?
             }
@@ -89,20 +93,23 @@ impl<'a> SeenTry<'a> {
     pub fn from_record(record: &'a LogRecord, delayed_after: Duration) -> Option<Self> {
         let accepted_at = record.released_at.unwrap_or(record.accepted_at);
         let is_late = record.time >= accepted_at + delayed_after;
-        let failed = |is_last| TryResult::Failed {
-            outcome: record.reason.as_deref().and_then(parse_outcome),
-            status: record.status,
-            is_last,
-        };
         let result = match (record.kind, record.result) {
             (RecordKind::Attempt | RecordKind::AnsweredLate, LogResult::Delivered) => {
                 TryResult::Arrived
             }
-            (RecordKind::Attempt, LogResult::Retry) => failed(false),
+            (RecordKind::Attempt, LogResult::Retry) => TryResult::Failed {
+                outcome: record.reason.as_deref().and_then(parse_outcome),
+                status: record.status,
+                is_last: false,
+            },
             (
                 RecordKind::Attempt | RecordKind::Expired,
                 LogResult::DeadLettered | LogResult::Dropped,
-            ) => failed(true),
+            ) => TryResult::Failed {
+                outcome: record.reason.as_deref().and_then(parse_outcome),
+                status: record.status,
+                is_last: true,
+            },
             (RecordKind::GivenUp, _) => TryResult::Ended,
             (RecordKind::Held, _) if is_late => TryResult::Waits,
             _ => return None,

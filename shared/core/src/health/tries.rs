@@ -200,9 +200,10 @@ impl SubscriptionTries {
         for (minute, arrived, failed) in &later.minutes {
             self.count_minute(*minute, *arrived, *failed);
         }
-        let has_failed =
-            |(minute, _, failed): &MinuteTries| *failed > 0 && self.is_after_arrivals(*minute);
-        let has_failed = later.minutes.iter().any(has_failed);
+        let has_failed = later
+            .minutes
+            .iter()
+            .any(|(minute, _, failed)| *failed > 0 && self.is_after_arrivals(*minute));
         for (row, more) in [
             (&mut self.arrived_in_row, later.arrived_in_row),
             (&mut self.arrived_beside, later.arrived_beside),
@@ -221,11 +222,13 @@ impl SubscriptionTries {
         self.last_failure = later.last_failure.or(self.last_failure);
         self.last_arrived_at = self.last_arrived_at.max(later.last_arrived_at);
         self.undelivered_at = self.undelivered_at.max(later.undelivered_at);
-        let ends_later =
-            |event: &UndeliveredEvent| later.ends.has_more() || later.ends.has_ended(&event.key);
-        let ended_before = |event: &UndeliveredEvent| self.ends.may_have(&event.key, event.seen_at);
-        let before = self.oldest.take().filter(|event| !ends_later(event));
-        let after = later.oldest.filter(|event| !ended_before(event));
+        let before = self
+            .oldest
+            .take()
+            .filter(|event| !later.ends.has_more() && !later.ends.has_ended(&event.key));
+        let after = later
+            .oldest
+            .filter(|event| !self.ends.may_have(&event.key, event.seen_at));
         self.oldest = older_event(before, after);
         if later.ends.has_more() {
             // They are known again by their next tries.
@@ -301,25 +304,29 @@ impl SubscriptionTries {
     /// Whether the last try arrived, as far as it is not too long ago to be measured. What an
     /// incident's end forgot counts too: the circuit may still hold requests back then.
     pub(super) fn has_arrived_last(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
-        let arrived_at = self.last_arrived_at;
-        let is_recent = || arrived_at.is_some_and(|at| now < at + settings.window);
-        self.row_since.is_none() && (self.measured_share(now, settings).arrived > 0 || is_recent())
+        if self.row_since.is_some() {
+            return false;
+        }
+        self.last_arrived_at
+            .is_some_and(|at| now < at + settings.window)
+            || self.measured_share(now, settings).arrived > 0
     }
 
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
     /// recovery.
     pub(super) fn is_forgotten(&self, now: Timestamp) -> bool {
-        let is_old = |failure: LastFailure| now >= failure.at + TRIES_AGE_MAX;
-        self.oldest.is_none() && self.last_failure.is_none_or(is_old)
+        self.oldest.is_none()
+            && self
+                .last_failure
+                .is_none_or(|failure| now >= failure.at + TRIES_AGE_MAX)
     }
 
     /// The tries of the last minutes that have any: what is known of them may come late.
     fn recent_share(&self) -> ArrivalShare {
         let mut share = ArrivalShare::default();
         let last = self.minutes.last().map(|it| it.0).unwrap_or_default();
-        let is_recent = |minute: u64| minute + RECENT_MINUTES > last;
         for (minute, arrived, failed) in self.minutes.iter().rev() {
-            if is_recent(*minute) {
+            if *minute + RECENT_MINUTES > last {
                 share.add_minute(*minute, *arrived, *failed);
             }
         }

@@ -140,10 +140,12 @@ impl AddressPolicy {
         if let IpAddr::V6(address) = address {
             self.check_embedded(address, &carried)?;
         }
-        let is_carried_allowed =
-            |it: &EmbeddedIpv4| it.is_translated && self.is_allowed(it.address.into());
         let is_any = !carried.is_empty();
-        if self.is_allowed(address) || (is_any && carried.iter().all(is_carried_allowed)) {
+        let are_carried_allowed = is_any
+            && carried
+                .iter()
+                .all(|it| it.is_translated && self.is_allowed(it.address.into()));
+        if self.is_allowed(address) || are_carried_allowed {
             return Ok(());
         }
         let is_public_translated = is_any && carried.iter().all(|it| it.is_translated);
@@ -160,20 +162,20 @@ impl AddressPolicy {
         address: Ipv6Addr,
         known: &[EmbeddedIpv4],
     ) -> Result<(), AddressRefusal> {
-        let holders = || {
-            self.allowed
-                .iter()
-                .filter(|net| net.contains(&IpAddr::V6(address)))
-        };
-        let under_a_prefix = holders()
+        let holders = self
+            .allowed
+            .iter()
+            .filter(|net| net.contains(&IpAddr::V6(address)));
+        let under_a_prefix = holders
+            .clone()
             .filter(|_| known.is_empty())
             .filter_map(|net| embedded::embedded_under(address, net.prefix_len()));
         for carried in known.iter().copied().chain(under_a_prefix) {
             let ipv4 = IpAddr::V4(carried.address);
-            let is_named = || holders().any(|net| carried.is_named_by(net.prefix_len()));
+            let mut holders = holders.clone();
             if let Some(range) = ranges::refusing_range(ipv4)
                 && !self.is_allowed(ipv4)
-                && !is_named()
+                && !holders.any(|net| carried.is_named_by(net.prefix_len()))
             {
                 return Err(AddressRefusal::Carried {
                     address,

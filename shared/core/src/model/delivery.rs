@@ -251,6 +251,18 @@ impl StorageTrouble {
 }
 
 impl DeadLetter {
+    /// A dead letter as it is given up: nothing has become of it yet.
+    pub fn new(reason: DeadLetterReason, delivery: Delivery) -> Self {
+        Self {
+            reason,
+            delivery,
+            storage: None,
+            object: None,
+            dropped: false,
+            outage_since: None,
+        }
+    }
+
     /// The outcome of the last attempt. Without a finished attempt, an event that expired was held
     /// until then, and one that a function failed on again and again was cut short each time.
     pub fn last_outcome(&self) -> Option<OutcomeName> {
@@ -331,8 +343,11 @@ impl Delivery {
         if let Some(subscription) = subscription {
             return subscription.delivery_log.unwrap_or(default);
         }
-        let is_counted = |entry: &DeliveryEntry| entry.marks.is_counted(self.attempts);
-        if default == DeliveryLogMode::Off && self.events.iter().any(is_counted) {
+        let is_counted = self
+            .events
+            .iter()
+            .any(|entry| entry.marks.is_counted(self.attempts));
+        if default == DeliveryLogMode::Off && is_counted {
             DeliveryLogMode::Attempts
         } else {
             default

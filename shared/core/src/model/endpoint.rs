@@ -72,8 +72,13 @@ impl EndpointUrl {
 
     /// Whether two texts are the same endpoint URL in other spellings.
     pub fn is_same(one: &str, other: &str) -> bool {
-        let parsed = |text| Self::parse(text).ok();
-        one == other || parsed(one).is_some_and(|one| parsed(other) == Some(one))
+        if one == other {
+            return true;
+        }
+        match (Self::parse(one), Self::parse(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
     }
 
     /// Parses an endpoint URL.

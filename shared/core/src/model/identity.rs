@@ -67,6 +67,16 @@ pub struct SubscriptionCreation {
     pub topic_at: Timestamp,
 }
 
+impl CreationRecord {
+    /// A creation with this id, which has a time if the topic or subscription is new.
+    fn begin(id: CreationId, is_new: bool, now: Timestamp) -> Self {
+        Self {
+            id,
+            at: is_new.then_some(now),
+        }
+    }
+}
+
 impl CreationId {
     /// The creation of these random bytes.
     pub const fn new(bytes: [u8; CREATION_ID_BYTES]) -> Self {
@@ -105,16 +115,17 @@ impl TopicCreations {
         now: Timestamp,
         mut random: impl FnMut() -> CreationId,
     ) -> Self {
-        let mut creation = |present: Option<&CreationRecord>, is_new: bool| match present {
-            Some(present) if !is_new => *present,
-            _ => CreationRecord {
-                id: random(),
-                at: is_new.then_some(now),
-            },
+        let topic = match self.topic {
+            Some(present) if !is_new_topic => present,
+            _ => CreationRecord::begin(random(), is_new_topic, now),
         };
-        let topic = creation(self.topic.as_ref(), is_new_topic);
-        let named = subscriptions
-            .map(|(name, is_new)| (name.clone(), creation(self.subscriptions.get(name), is_new)));
+        let named = subscriptions.map(|(name, is_new)| {
+            let creation = match self.subscriptions.get(name) {
+                Some(present) if !is_new => *present,
+                _ => CreationRecord::begin(random(), is_new, now),
+            };
+            (name.clone(), creation)
+        });
         Self {
             subscriptions: named.collect(),
             topic: Some(topic),

@@ -40,12 +40,15 @@ impl ObjectWriter {
 
 /// The length in bytes that [`quote_json_text`] gives a text.
 pub(crate) fn quoted_len(text: &str) -> usize {
-    let escaped = |c: char| match c {
+    2 + text.chars().map(escaped_len).sum::<usize>()
+}
+
+fn escaped_len(c: char) -> usize {
+    match c {
         '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,
         '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => 6,
         _ => c.len_utf8(),
-    };
-    2 + text.chars().map(escaped).sum::<usize>()
+    }
 }
 
 /// A text as JSON, without any character that SQS refuses.

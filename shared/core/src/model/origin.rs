@@ -17,16 +17,17 @@ pub struct OriginError;
 
 /// Reads a DNS name: letters, digits and hyphens between full stops.
 pub fn parse(text: &str) -> Result<HeaderValue, OriginError> {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    if text.len() > DNS_NAME_BYTES_MAX || !text.split('.').all(is_label) {
+    if text.len() > DNS_NAME_BYTES_MAX || !text.split('.').all(is_dns_label) {
         return Err(OriginError);
     }
     HeaderValue::from_str(text).map_err(|_| OriginError)
+}
+
+fn is_dns_label(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// The origin of a system without a setting for it: the name under which it is reached, where that

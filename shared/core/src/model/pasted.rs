@@ -85,15 +85,17 @@ pub fn trim_unseen(text: &str) -> &str {
 /// is for its own reader to judge.
 pub fn read_pasted(text: &str) -> Result<&str, PastedError> {
     let text = trim_unseen(text);
-    let is_hidden = |character: char| {
-        character.is_control()
-            || is_format(character)
-            || (character.is_whitespace() && character != ' ')
-    };
-    match find_character(text, is_hidden) {
+    match find_character(text, is_unseen_within) {
         Some((place, character)) => Err(PastedError::Hidden { character, place }),
         None => Ok(text),
     }
+}
+
+/// Whether nobody sees this character within a text. A space is seen.
+fn is_unseen_within(character: char) -> bool {
+    character.is_control()
+        || is_format(character)
+        || (character.is_whitespace() && character != ' ')
 }
 
 /// A pasted key: visible ASCII characters, with spaces between them where it is made of words. One

@@ -133,24 +133,22 @@ fn reaches_listener(target: IpAddr, listening: IpAddr) -> bool {
 /// Whether events are published on this path of a server whose paths begin with `base`.
 fn is_publish_path(base: &str, path: &str) -> bool {
     let base = base.strip_suffix('/').unwrap_or(base);
-    let is_like = |pattern: &str, rest: &str| {
-        let wanted = pattern.split('/');
-        let found = rest.split('/');
-        wanted.clone().count() == found.clone().count()
-            && wanted.zip(found).all(|(wanted, found)| {
-                if wanted.starts_with('{') {
-                    !found.is_empty()
-                } else {
-                    wanted == found
-                }
-            })
-    };
     let rest = path.strip_prefix(base);
-    rest.is_some_and(|rest| {
-        [EVENTS_PATH, API_EVENTS_PATH]
-            .iter()
-            .any(|pattern| is_like(pattern, rest))
-    })
+    rest.is_some_and(|rest| matches_path(EVENTS_PATH, rest) || matches_path(API_EVENTS_PATH, rest))
+}
+
+/// Whether a path is of this pattern, in which a part in braces stands for any text.
+fn matches_path(pattern: &str, path: &str) -> bool {
+    let wanted = pattern.split('/');
+    let found = path.split('/');
+    wanted.clone().count() == found.clone().count()
+        && wanted.zip(found).all(|(wanted, found)| {
+            if wanted.starts_with('{') {
+                !found.is_empty()
+            } else {
+                wanted == found
+            }
+        })
 }
 
 #[cfg(test)]

@@ -33,18 +33,13 @@ impl<'a> SasToken<'a> {
     /// Reads a token; `None` if it is none.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (signed, _) = text.rsplit_once("&s=")?;
-        let member = |wanted: &str| {
-            let mut found =
-                form_urlencoded::parse(text.as_bytes()).filter(|(name, _)| name == wanted);
-            found
-                .next()
-                .filter(|_| found.next().is_none())
-                .map(|(_, value)| value.into_owned())
-        };
+
         // A plus that was not escaped has become a space.
-        let signature = STANDARD.decode(member("s")?.replace(' ', "+")).ok()?;
-        let resource = Url::parse(&member("r")?).ok()?;
-        let expires_at = parse_expiry(&member("e")?)?;
+        let signature = STANDARD
+            .decode(find_once(text, "s")?.replace(' ', "+"))
+            .ok()?;
+        let resource = Url::parse(&find_once(text, "r")?).ok()?;
+        let expires_at = parse_expiry(&find_once(text, "e")?)?;
         Some(Self {
             signed,
             signature,
@@ -91,6 +86,13 @@ impl<'a> SasToken<'a> {
             .iter()
             .any(|end| path.ends_with(&format!("/topics/{}/{end}", topic.folded())))
     }
+}
+
+/// The value of a member that stands once in a token.
+fn find_once(token: &str, wanted: &str) -> Option<String> {
+    let mut found = form_urlencoded::parse(token.as_bytes()).filter(|(name, _)| name == wanted);
+    let (_, value) = found.next()?;
+    found.next().is_none().then(|| value.into_owned())
 }
 
 impl fmt::Debug for SasToken<'_> {

@@ -127,24 +127,17 @@ impl SenderHeaders {
 
 impl SenderHeaderNames {
     fn from_prefix(prefix: &str) -> Result<Self, PrefixError> {
-        let is_word = |word: &str| {
-            let mut bytes = word.bytes();
-            !word.is_empty() && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
-        };
         let is_short = prefix.len() <= HEADER_PREFIX_BYTES_MAX;
-        if !is_short || !prefix.split('-').all(is_word) || RESERVED.contains(&prefix) {
+        if !is_short || !prefix.split('-').all(is_prefix_word) || RESERVED.contains(&prefix) {
             return Err(PrefixError);
         }
-        let name = |rest: &str| {
-            let name = HeaderName::try_from(format!("{prefix}-{rest}"));
-            name.map(Some).map_err(|_| PrefixError)
-        };
+
         Ok(Self {
-            event_type: name("event-type")?,
-            delivery_count: name("delivery-count")?,
-            subscription_name: name("subscription-name")?,
-            attempt: name("attempt")?,
-            replayed: name("replayed")?,
+            event_type: Some(header_behind(prefix, "event-type")?),
+            delivery_count: Some(header_behind(prefix, "delivery-count")?),
+            subscription_name: Some(header_behind(prefix, "subscription-name")?),
+            attempt: Some(header_behind(prefix, "attempt")?),
+            replayed: Some(header_behind(prefix, "replayed")?),
             hops: HeaderName::from_static(NEUTRAL_HOPS_HEADER),
             agent: Some(HeaderValue::from_str(prefix).map_err(|_| PrefixError)?),
             has_origin: true,
@@ -162,6 +155,15 @@ impl SenderHeaderNames {
         ];
         names.into_iter().flatten()
     }
+}
+
+fn is_prefix_word(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    !text.is_empty() && bytes.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+}
+
+fn header_behind(prefix: &str, rest: &str) -> Result<HeaderName, PrefixError> {
+    HeaderName::try_from(format!("{prefix}-{rest}")).map_err(|_| PrefixError)
 }
 
 #[cfg(test)]

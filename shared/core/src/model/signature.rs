@@ -82,15 +82,11 @@ impl SigningSecret {
     /// never ends.
     pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
         let text = read_pasted(text).map_err(SigningSecretError::Pasted)?;
-        let decode = |encoded: &str| {
-            STANDARD
-                .decode(encoded)
-                .map_err(|_| SigningSecretError::Base64)
-        };
+
         let key = if let Some(encoded) = text.strip_prefix(SYMMETRIC_PREFIX) {
-            SignatureKey::Symmetric(keyed_hmac(&decode(encoded)?)?)
+            SignatureKey::Symmetric(keyed_hmac(&decode_key(encoded)?)?)
         } else if let Some(encoded) = text.strip_prefix(ASYMMETRIC_PREFIX) {
-            SignatureKey::Asymmetric(SigningKey::from_bytes(&decode(encoded)?)?)
+            SignatureKey::Asymmetric(SigningKey::from_bytes(&decode_key(encoded)?)?)
         } else {
             return Err(SigningSecretError::Prefix);
         };
@@ -145,6 +141,12 @@ impl SigningSecret {
             }
         }
     }
+}
+
+fn decode_key(encoded: &str) -> Result<Vec<u8>, SigningSecretError> {
+    STANDARD
+        .decode(encoded)
+        .map_err(|_| SigningSecretError::Base64)
 }
 
 impl std::fmt::Debug for SigningSecret {

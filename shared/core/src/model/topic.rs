@@ -278,10 +278,9 @@ impl Topic {
 
     /// The subscriptions that take deliveries at `now`.
     pub fn taking_deliveries(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subscription>> {
-        let takes = move |it: &&Arc<Subscription>| {
+        self.subscriptions.values().filter(move |it| {
             it.status_at(now) == SubscriptionStatus::Active && !it.lifetime.is_over(now)
-        };
-        self.subscriptions.values().filter(takes)
+        })
     }
 
     /// Whether it is this creation of the topic that accepted what has this identity, at that time.

@@ -14,8 +14,11 @@ pub fn visible_text(text: &str) -> Cow<'_, str> {
 /// The same for one line, such as a cell of a table: a line end and a tab are written as their code
 /// points too, so that no text looks like a line of its own.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
-    let is_hidden = |character| is_hidden(character) || matches!(character, '\n' | '\t');
-    replace_chars(text, is_hidden, write_code_point)
+    replace_chars(
+        text,
+        |character| is_hidden(character) || matches!(character, '\n' | '\t'),
+        write_code_point,
+    )
 }
 
 /// A text of JSON whose hidden characters are escaped. JSON itself asks that only of the first 32

@@ -128,18 +128,22 @@ fn midnight_before(of: Timestamp) -> Timestamp {
     Timestamp::from_millis(of.as_millis() / day * day)
 }
 
+fn parse_clock_part(text: &str, most: u64) -> Option<u64> {
+    let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = text.parse().ok().filter(|_| is_number)?;
+    (number <= most).then_some(number)
+}
+
 /// The time since the beginning of the day of `14:00` or `14:00:30`.
 fn parse_clock(text: &str) -> Option<Duration> {
     let mut parts = text.split(':');
-    let mut part = |most: u64| {
-        let text = parts.next()?;
-        let is_number = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number: u64 = text.parse().ok().filter(|_| is_number)?;
-        (number <= most).then_some(number)
+    let hours = parse_clock_part(parts.next()?, 23)?;
+    let minutes = parse_clock_part(parts.next()?, 59)?;
+    let seconds = if text.len() > 5 {
+        parse_clock_part(parts.next()?, 59)?
+    } else {
+        0
     };
-    let hours = part(23)?;
-    let minutes = part(59)?;
-    let seconds = if text.len() > 5 { part(59)? } else { 0 };
     let is_whole = parts.next().is_none();
     is_whole.then(|| Duration::from_secs(hours * 3600 + minutes * 60 + seconds))
 }

@@ -24,7 +24,7 @@ pub enum Admission {
     },
 }
 
-/// What a producer waits for, or is refused for.
+/// The resource that a producer waits for, or is refused for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PressureCause {
     /// The resource.
@@ -48,7 +48,7 @@ pub struct DueOfSubscription {
 pub struct ReplayWait {
     /// The time after which it may try again.
     pub retry_after: Duration,
-    /// What it waits for; `None` where a wait only runs out.
+    /// The cause of the wait; `None` where a wait only runs out.
     pub pressing: Option<PressureCause>,
 }
 
@@ -94,8 +94,8 @@ pub(crate) fn decide_admission(
     }
 }
 
-/// The wait of a replay, and of one event that is sent again: they are of the tier `bulk`, and go on
-/// only while no resource whose level has consequences is above Normal. `None` if it may go on.
+/// The wait of a replay, and of one event that is sent again: they are of the tier `bulk`, and go
+/// on only while no resource whose level has consequences is above Normal. `None` if it may go on.
 pub fn replay_wait(
     state: Option<&PressureState>,
     topic: &TopicName,
@@ -164,28 +164,11 @@ pub fn pressure_cause(
     admission: &Admission,
 ) -> Option<PressureCause> {
     let topic = topic.and_then(|topic| state.topic(topic));
-    let refusing = || {
-        let of_topic = topic.filter(|topic| topic.drain_time.refuses_tier(tier));
-        state
-            .refusing_resource(tier)
-            .map(PressureCause::from_resource)
-            .or_else(|| of_topic.map(TopicPressure::as_cause))
-    };
     match admission {
-        Admission::Refuse { .. } => refusing(),
-        Admission::Delay(_) => refusing().or_else(|| {
-            let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
-            let of_state = state
-                .tarpitting_resource()
-                .map(PressureCause::from_resource);
-            match of_topic {
-                Some(topic) if topic.wait_ms(tier) > state_wait_ms(state, tier) => {
-                    Some(topic.as_cause())
-                }
-                Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
-                None => of_state,
-            }
-        }),
+        Admission::Refuse { .. } => refusing_cause(state, topic, tier),
+        Admission::Delay(_) => {
+            refusing_cause(state, topic, tier).or_else(|| tarpitting_cause(state, topic, tier))
+        }
         Admission::Accept => {
             let of_topic =
                 topic.filter(|topic| topic.drain_time.effective_level() > state.effective_level());
@@ -194,6 +177,35 @@ pub fn pressure_cause(
                 None => state.worst_resource().map(PressureCause::from_resource),
             }
         }
+    }
+}
+
+fn refusing_cause(
+    state: &PressureState,
+    topic: Option<&TopicPressure>,
+    tier: ProducerTier,
+) -> Option<PressureCause> {
+    if let Some(resource) = state.refusing_resource(tier) {
+        return Some(PressureCause::from_resource(resource));
+    }
+    topic
+        .filter(|topic| topic.drain_time.refuses_tier(tier))
+        .map(TopicPressure::as_cause)
+}
+
+fn tarpitting_cause(
+    state: &PressureState,
+    topic: Option<&TopicPressure>,
+    tier: ProducerTier,
+) -> Option<PressureCause> {
+    let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
+    let of_state = state
+        .tarpitting_resource()
+        .map(PressureCause::from_resource);
+    match of_topic {
+        Some(topic) if topic.wait_ms(tier) > state_wait_ms(state, tier) => Some(topic.as_cause()),
+        Some(topic) => of_state.or_else(|| Some(topic.as_cause())),
+        None => of_state,
     }
 }
 
@@ -244,7 +256,7 @@ impl TopicPressure {
         wait_ms(self.tarpit_ms, 0, level, tier)
     }
 
-    /// What its producers wait for.
+    /// The cause of its producers' wait.
     fn as_cause(&self) -> PressureCause {
         PressureCause {
             resource: self.drain_time.clone(),

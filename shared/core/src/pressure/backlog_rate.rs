@@ -16,7 +16,7 @@ use super::readings::{BACKLOG_WAIT, whole_secs};
 /// least; of an endpoint that answers all the time they are the last 24 seconds.
 const BURSTS_MAX: usize = 12;
 
-/// How fast the messages of one subscription drain.
+/// The rate at which the messages of one subscription drain.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BacklogRate {
     visible: u64,

@@ -89,7 +89,8 @@ pub struct DrainLook {
     pub subscriptions: Vec<SubscriptionDrain>,
     /// Whether a request waited for a place that all subscriptions share since the last look.
     pub shared_places_ran_out: bool,
-    /// What processes reported of the two kinds of subscriptions, where that is all that is known.
+    /// The reports of processes about the two kinds of subscriptions, where that is all that is
+    /// known.
     pub reported: Option<ReportedDrain>,
 }
 
@@ -183,23 +184,28 @@ impl ReportedDrain {
                 *per_second += topic.count.per_second(report.window);
             }
         }
-        let topic = |(group, (count, per_second)): (&str, (DrainCount, f64))| SubscriptionDrain {
-            group: group.into(),
-            count: DrainCount {
-                settled: round_messages(per_second * over.as_secs_f64()),
-                ..count
-            },
-            own_wait: OwnWait::None,
-        };
-        let received = |of: fn(&DrainReport) -> DrainCount| {
-            let received = reports.iter().map(|report| of(report).received);
-            received.fold(0, u64::saturating_add)
-        };
+        let mut shared_received = 0_u64;
+        let mut self_limited_received = 0_u64;
+        for report in reports {
+            shared_received = shared_received.saturating_add(report.shared.received);
+            self_limited_received =
+                self_limited_received.saturating_add(report.self_limited.received);
+        }
+        let topics = topics
+            .into_iter()
+            .map(|(group, (count, per_second))| SubscriptionDrain {
+                group: group.into(),
+                count: DrainCount {
+                    settled: round_messages(per_second * over.as_secs_f64()),
+                    ..count
+                },
+                own_wait: OwnWait::None,
+            });
         Self {
             shared: DrainedMessages::from_counts(&shared, elapsed),
-            shared_received: received(|report| report.shared),
-            self_limited_received: received(|report| report.self_limited),
-            topics: topics.into_iter().map(topic).collect(),
+            shared_received,
+            self_limited_received,
+            topics: topics.collect(),
         }
     }
 
@@ -273,9 +279,9 @@ impl DrainedMessages {
 
     /// The same for this number of processes, where only `read` of them could be looked at.
     pub fn scaled_to(self, processes: usize, read: usize) -> Self {
-        let times = |messages: u64| u128::from(messages) * processes as u128 / read.max(1) as u128;
+        let messages = u128::from(self.messages) * processes as u128 / read.max(1) as u128;
         Self {
-            messages: u64::try_from(times(self.messages)).unwrap_or(u64::MAX),
+            messages: u64::try_from(messages).unwrap_or(u64::MAX),
             ..self
         }
     }

@@ -127,23 +127,19 @@ fn topic_after_poll(
         drain_secs: drain.as_ref().map(|drain| drain.drain_secs),
         ..ResourceReadings::default()
     };
-    let step = |drain_time: Option<&ResourceState>, tarpit_ms, now| {
-        let poll = PressurePoll {
-            readings: &readings,
-            settings,
-            now,
-        };
-        let drain_time = poll.next_resource_state(row, drain_time)?;
-        let tarpit = poll.next_tarpit(
-            Duration::from_millis(tarpit_ms),
-            std::slice::from_ref(&drain_time),
-        );
-        Some((drain_time, whole_millis(tarpit)))
+    let poll = PressurePoll {
+        readings: &readings,
+        settings,
+        now,
     };
-    let tarpit_before = before.as_ref().map_or(0, |before| before.tarpit_ms);
-    let (drain_time, tarpit_ms) =
-        step(before.as_ref().map(|it| &it.drain_time), tarpit_before, now)?;
-    let next = step(Some(&drain_time), tarpit_ms, now + settings.interval);
+    let drain_time_before = before.as_ref().map(|before| &before.drain_time);
+    let tarpit_before_ms = before.as_ref().map_or(0, |before| before.tarpit_ms);
+    let (drain_time, tarpit_ms) = poll.next_topic_step(row, drain_time_before, tarpit_before_ms)?;
+    let next_poll = PressurePoll {
+        now: now + settings.interval,
+        ..poll
+    };
+    let next = next_poll.next_topic_step(row, Some(&drain_time), tarpit_ms);
     let (topic, subscription, due) = match (drain, before) {
         (Some(drain), _) => (drain.topic, drain.subscription, drain.due),
         (None, before) => {
@@ -327,6 +323,21 @@ impl PressurePoll<'_> {
             PressureLevel::Normal | PressureLevel::Medium => from.max(ProducerTier::Standard),
         });
         due.into_iter().chain(before).min()
+    }
+
+    /// The state of a topic's drain time and its tarpit, in milliseconds.
+    fn next_topic_step(
+        &self,
+        row: &ResourceRow,
+        previous: Option<&ResourceState>,
+        previous_tarpit_ms: u64,
+    ) -> Option<(ResourceState, u64)> {
+        let drain_time = self.next_resource_state(row, previous)?;
+        let tarpit = self.next_tarpit(
+            Duration::from_millis(previous_tarpit_ms),
+            std::slice::from_ref(&drain_time),
+        );
+        Some((drain_time, whole_millis(tarpit)))
     }
 
     /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step

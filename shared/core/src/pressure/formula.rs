@@ -60,13 +60,14 @@ impl PressureSettings {
             log_disk: Some(disk),
             ..ResourceReadings::default()
         };
-        let is_of_disk =
-            |row: &&ResourceRow| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
-        let rows = rows_of_profile(self.profile).iter().filter(is_of_disk);
-        let normal = |row| Some(self.thresholds_of(row, &readings).ok()??.normal);
-        rows.filter_map(normal)
+        if !self.enable_resource_monitoring {
+            return None;
+        }
+        rows_of_profile(self.profile)
+            .iter()
+            .filter(|row| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk))
+            .filter_map(|row| Some(self.thresholds_of(row, &readings).ok()??.normal))
             .min()
-            .filter(|_| self.enable_resource_monitoring)
     }
 
     /// The thresholds of the share of messages in flight. Those of a disk say nothing about it.

@@ -20,7 +20,7 @@ impl ByteUsage {
         percent_of(self.used, self.total)
     }
 
-    /// What is not used, in bytes.
+    /// The bytes that are not used.
     pub fn free_bytes(self) -> u64 {
         self.total.saturating_sub(self.used)
     }

@@ -114,17 +114,16 @@ impl SubscriptionDrains {
         reported: &ReportedDrain,
         look: &DrainLook,
     ) -> DrainSplit {
-        let due = |drain: &SubscriptionDrain| DueOfGroup {
+        let groups = reported.topics.iter().map(|drain| DueOfGroup {
             group: Arc::clone(&drain.group),
             due: reported.share_of_visible(visible, drain.count.received),
             bytes: 0,
-        };
-        let groups = reported.topics.iter().map(due).collect();
+        });
         let topics = DrainLook {
             subscriptions: reported.topics.clone(),
             ..look.clone()
         };
-        let slow = self.add_look(visible, groups, &topics).slow;
+        let slow = self.add_look(visible, groups.collect(), &topics).slow;
         DrainSplit {
             visible: visible - reported.share_of_visible(visible, reported.self_limited_received),
             settled: reported.shared.messages,

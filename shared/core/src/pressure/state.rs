@@ -227,15 +227,12 @@ impl PressureState {
     /// by this poll and is below half of its threshold for Normal, and nothing of an earlier
     /// pressure lasts.
     pub fn is_calm(&self) -> bool {
-        let is_calm = |r: &ResourceState| {
-            r.level == PressureLevel::Normal
-                && r.read_at == self.at
-                && r.reading.saturating_mul(2) < r.thresholds.normal
-                && r.refused_from.is_none()
-        };
         let is_read = self.resource(Resource::SubmissionQueue).is_some();
         is_read
-            && self.resources.iter().all(is_calm)
+            && self
+                .resources
+                .iter()
+                .all(|resource| resource.is_calm(self.at))
             && self.topics.is_empty()
             && self.tarpit_ms == self.base_ms
             && self.untold.is_empty()
@@ -283,8 +280,10 @@ impl PressureState {
     /// The pressure of one topic, if the state names it. Case does not matter.
     pub fn topic(&self, topic: &TopicName) -> Option<&TopicPressure> {
         let name = topic.folded_text();
-        let order = |of: &TopicPressure| of.topic.folded_text().cmp(&name);
-        let place = self.topics.binary_search_by(order).ok()?;
+        let place = self
+            .topics
+            .binary_search_by(|it| it.topic.folded_text().cmp(&name))
+            .ok()?;
         self.topics.get(place)
     }
 
@@ -371,8 +370,8 @@ impl PressureState {
     /// The due messages of a subscription that is slow: its share of what is due in the slow lane,
     /// where the queue tells only the sum.
     pub fn due_of_slow(&self) -> u64 {
-        let due = |lane: SlowLaneState| lane.due.div_ceil(lane.targets.max(1) as u64);
-        self.slow_lane.map_or(0, due)
+        self.slow_lane
+            .map_or(0, |lane| lane.due.div_ceil(lane.targets.max(1) as u64))
     }
 }
 
@@ -417,6 +416,14 @@ impl ResourceState {
         } else {
             self.effective_level()
         }
+    }
+
+    /// Whether the poll of this time read it, below half of its threshold for Normal.
+    fn is_calm(&self, polled_at: Timestamp) -> bool {
+        self.level == PressureLevel::Normal
+            && self.read_at == polled_at
+            && self.reading.saturating_mul(2) < self.thresholds.normal
+            && self.refused_from.is_none()
     }
 
     /// Whether the history after which producers are refused has passed; `None` where there is

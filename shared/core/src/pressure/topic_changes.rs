@@ -35,14 +35,16 @@ fn topic_change(
     let current = after
         .map(TopicPressure::effective_level)
         .unwrap_or_default();
-    let is_refused =
-        |of: Option<&TopicPressure>| of.is_some_and(|of| of.drain_time.refused_from.is_some());
-    let refusal_began = is_refused(after) && !is_refused(before);
+    let was_refusing = before.is_some_and(|of| of.drain_time.refused_from.is_some());
+    let is_refusing = after.is_some_and(|of| of.drain_time.refused_from.is_some());
+    let refusal_began = is_refusing && !was_refusing;
     if previous == current && !refusal_began {
         return None;
     }
     let known = after.or(before)?;
-    let refused = |tier: &ProducerTier| after.is_some_and(|of| of.drain_time.refuses_tier(*tier));
+    let refused_tiers = ProducerTier::ALL
+        .into_iter()
+        .filter(|tier| after.is_some_and(|of| of.drain_time.refuses_tier(*tier)));
     Some(PressureChange {
         at: state.at,
         topic: Some(ChangedTopic {
@@ -56,7 +58,7 @@ fn topic_change(
         refusal_began,
         overall: state.effective_level(),
         tarpit_ms: after.map_or(0, |of| of.tarpit_ms),
-        refused_tiers: ProducerTier::ALL.into_iter().filter(refused).collect(),
+        refused_tiers: refused_tiers.collect(),
         seen: after.map(|of| of.drain_time.clone()),
     })
 }

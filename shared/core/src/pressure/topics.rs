@@ -92,8 +92,9 @@ impl SlowTopic {
             })
             .collect();
         slow.sort_by_key(|(name, slow)| (Reverse(slow.drain_secs), *name));
-        let fills_disk = |slow: &SlowSubscription| bytes_max.is_some_and(|max| slow.bytes > max);
-        let large = slow.iter().position(|(_, slow)| fills_disk(slow));
+        let large = slow
+            .iter()
+            .position(|(_, slow)| bytes_max.is_some_and(|max| slow.bytes > max));
         let middle = subscriptions.len() / 2;
         let (name, slow) = slow.get(large.unwrap_or(middle).min(middle))?;
         Some(TopicDrain {

@@ -61,14 +61,13 @@ fn resource_transition(
 ) -> Option<LevelTransition> {
     let before = written.resource(resource);
     let after = state.resource(resource);
-    let level =
-        |r: Option<&ResourceState>| r.map_or(PressureLevel::Normal, ResourceState::told_level);
-    let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
+    let was_refusing = before.is_some_and(|it| it.refused_from.is_some());
+    let is_refusing = after.is_some_and(|it| it.refused_from.is_some());
     let change = LevelTransition {
         resource,
-        previous: level(before),
-        current: level(after),
-        refusal_began: refused(after) && !refused(before),
+        previous: before.map_or(PressureLevel::Normal, ResourceState::told_level),
+        current: after.map_or(PressureLevel::Normal, ResourceState::told_level),
+        refusal_began: is_refusing && !was_refusing,
     };
     (change.previous != change.current || change.refusal_began).then_some(change)
 }

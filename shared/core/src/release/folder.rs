@@ -69,8 +69,11 @@ impl HeldFolder {
 
     /// Takes the wanted keys out: all, or those whose first event has expired by a time.
     pub fn take_wanted(&mut self, expired_by: Option<Timestamp>) -> VecDeque<String> {
-        let is_wanted = |key: &&String| expired_by.is_none_or(|now| is_expired(key, now));
-        let end = self.keys.iter().take_while(is_wanted).count();
+        let wanted = self
+            .keys
+            .iter()
+            .take_while(|key| expired_by.is_none_or(|now| is_expired(key, now)));
+        let end = wanted.count();
         self.keys.drain(..end).collect()
     }
 

@@ -89,12 +89,10 @@ impl ForcedWalk {
     /// The next page. Objects that are due soon are left out.
     pub fn add_page(&mut self, keys: Vec<String>, next_after: Option<String>, now: Timestamp) {
         let left_through = now.minute_rounded_down() + LEFT_BEFORE_DUE_MINUTES;
-        let is_later =
-            |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
-        let is_forced = |key: &str| self.folders.iter().any(|folder| folder.asks_for(key));
         self.keys = keys
             .iter()
-            .filter(|key| is_later(key) && is_forced(key))
+            .filter(|key| layout::parked_due_minute(key).is_some_and(|due| due > left_through))
+            .filter(|key| self.folders.iter().any(|folder| folder.asks_for(key)))
             .cloned()
             .collect();
         self.pages += 1;
@@ -124,10 +122,9 @@ impl ForcedWalk {
             _ => None,
         };
         let first_left = refused.or(self.keys.front());
-        let is_done = |key: &&String| first_left.is_none_or(|left| *key < left);
         self.listed
             .iter()
-            .take_while(is_done)
+            .take_while(|key| first_left.is_none_or(|left| *key < left))
             .last()
             .cloned()
             .or_else(|| self.reached.clone())

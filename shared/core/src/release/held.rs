@@ -78,14 +78,16 @@ fn release_to(standing: EndpointStanding, now: Timestamp) -> HeldRelease {
 /// many as it may send in one. More would be parked again, and would take the room that others have
 /// a use for.
 pub fn at_rate(rate: Option<RequestRate>, batching: BatchPolicy) -> usize {
+    let Some(rate) = rate else {
+        return usize::MAX;
+    };
     let events = if batching.enabled {
         batching.events_max.max(1)
     } else {
         1
     };
-    let requests =
-        |rate: RequestRate| usize::try_from(rate.requests_per_minute()).unwrap_or(usize::MAX);
-    rate.map_or(usize::MAX, |rate| requests(rate).saturating_mul(events))
+    let requests = usize::try_from(rate.requests_per_minute()).unwrap_or(usize::MAX);
+    requests.saturating_mul(events)
 }
 
 /// Tells whether an endpoint recovered a moment ago: what is held for it begins to go one by one in

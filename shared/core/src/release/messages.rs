@@ -8,9 +8,9 @@ use crate::stored::delivery::{parse_delivery, render_delivery};
 /// Puts the messages in front that have an expired event, and answers how many they are. The order
 /// is kept otherwise. A message that cannot be read has no such event: it goes when its turn comes.
 pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize) {
-    let has_expired =
-        |message: &Bytes| parse_delivery(message).is_ok_and(|delivery| delivery.has_expired(now));
-    let (mut expired, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(has_expired);
+    let (mut expired, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
+        parse_delivery(message).is_ok_and(|delivery| delivery.has_expired(now))
+    });
     let count = expired.len();
     expired.extend(others);
     (expired, count)

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::model::Timestamp;
 use crate::stored::{WakeCheckpoint, layout};
 
-/// How far before the open minute a list begins: as much as the clocks of two workers may be apart,
-/// and an object be written late.
+/// Minutes by which a list begins before the open one: as much as the clocks of two workers may be
+/// apart, and an object be written late.
 const STEP_BACK_MINUTES: u64 = 10;
 
 /// Time between two scans of what lies before the list's beginning, for objects that were written
@@ -100,12 +100,11 @@ impl ParkedWalk {
 
     /// The part of the checkpoint that the next run resumes from; the other members are empty.
     pub fn into_checkpoint(self) -> WakeCheckpoint {
-        let open_from = |reached: u64| {
-            self.retry_from
-                .map_or(reached, |minute| minute.min(reached))
-        };
+        let open_from_minute = self
+            .reached
+            .map(|reached| self.retry_from.map_or(reached, |retry| retry.min(reached)));
         WakeCheckpoint {
-            open_from_minute: self.reached.map(open_from),
+            open_from_minute,
             scan_at: self.scan_at,
             expired_to: self.expired_to,
             ..WakeCheckpoint::default()

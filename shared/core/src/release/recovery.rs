@@ -69,7 +69,7 @@ pub fn ramped_rate(rate_per_second: u32, ramp_from: Timestamp, now: Timestamp) -
         .min(rate_per_second)
 }
 
-/// Which letters a recovery sends.
+/// The choice of letters that a recovery sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryRules {
     /// The time after its first acceptance in which an event is sent again.
@@ -84,14 +84,13 @@ pub struct RecoveryRules {
 }
 
 impl RecoveryRules {
-    /// Why the letter in this place is left out; `None` if it is recovered.
+    /// The reason why the letter in this place is left out; `None` if it is recovered.
     pub fn leaves_out(
         &self,
         letter: &RestoredLetter,
         object: &str,
         index: usize,
     ) -> Option<LeftOutReason> {
-        let is_cancelled = |since: Timestamp| self.cancelled_at.is_some_and(|at| since <= at);
         let is_on_its_way = self
             .on_its_way
             .iter()
@@ -99,7 +98,7 @@ impl RecoveryRules {
         let Some((since, life)) = letter.outage_since.zip(letter.earlier_life()) else {
             return Some(LeftOutReason::NoOutage);
         };
-        if is_cancelled(since) {
+        if self.cancelled_at.is_some_and(|at| since <= at) {
             Some(LeftOutReason::NoOutage)
         } else if is_on_its_way {
             Some(LeftOutReason::SentAgain)

@@ -23,7 +23,7 @@ const SLOWED_BY: [Resource; 2] = [Resource::SubmissionQueue, Resource::DrainTime
 /// The speed at which a run releases what waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseSpeed {
-    /// As fast as there is time and room.
+    /// The highest speed for which there is time and room.
     Full,
     /// At most [`SLOW_RUN_MAX`] of each place.
     Slow,
@@ -68,13 +68,11 @@ pub struct RunAccount {
 /// Decides how fast wake releases. Without a state, or with one in which nothing acts, as fast as
 /// it can.
 pub fn release_speed(state: Option<&PressureState>) -> ReleaseSpeed {
-    let level = |resource| Some(state?.resource(resource)?.effective_level());
-    match SLOWED_BY
+    let highest_level = SLOWED_BY
         .into_iter()
-        .filter_map(level)
-        .max()
-        .unwrap_or_default()
-    {
+        .filter_map(|resource| Some(state?.resource(resource)?.effective_level()))
+        .max();
+    match highest_level.unwrap_or_default() {
         PressureLevel::Normal => ReleaseSpeed::Full,
         PressureLevel::Medium => ReleaseSpeed::Slow,
         PressureLevel::High => ReleaseSpeed::OneObject,

@@ -1,6 +1,6 @@
 //! The note that a scheduled event was taken back before its release.
 //!
-//! Key `cancelled_key/{topic}/{digest of the event's id}`. Version 1; written by manage; looked for by
+//! Key `cancelled/{topic}/{digest of the event's id}`. Version 1; written by manage; looked for by
 //! wake when it releases scheduled deliveries; deleted by wake after
 //! [`CANCELLATION_KEPT`](crate::model::CANCELLATION_KEPT). Fixture: `cancellation-v1.json`.
 

@@ -102,34 +102,28 @@ mod tests {
     };
 
     pub(super) fn letter(schema: EventSchema, status: Option<u16>) -> DeadLetter {
-        DeadLetter {
-            reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-            delivery: Delivery {
-                topic: TopicName::parse("orders").unwrap(),
-                subscription: SubscriptionName::parse("billing").unwrap(),
-                schema,
-                published_at: Timestamp::parse("2020-08-13T17:18:14.026Z").unwrap(),
-                not_before: Timestamp::EPOCH,
-                attempts: 1,
-                last: Some(LastAttempt {
-                    outcome: OutcomeName::NotFound,
-                    status,
-                    at: Timestamp::parse("2020-08-13T17:18:14.046Z").unwrap(),
-                    name_was_unknown: false,
-                    was_unconnected: false,
-                    was_kept: false,
-                    was_connected: false,
-                }),
-                timed_out: false,
-                identity: None,
-                hops: Hops::default(),
-                events: vec![],
-            },
-        }
+        let delivery = Delivery {
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            schema,
+            published_at: Timestamp::parse("2020-08-13T17:18:14.026Z").unwrap(),
+            not_before: Timestamp::EPOCH,
+            attempts: 1,
+            last: Some(LastAttempt {
+                outcome: OutcomeName::NotFound,
+                status,
+                at: Timestamp::parse("2020-08-13T17:18:14.046Z").unwrap(),
+                name_was_unknown: false,
+                was_unconnected: false,
+                was_kept: false,
+                was_connected: false,
+            }),
+            timed_out: false,
+            identity: None,
+            hops: Hops::default(),
+            events: vec![],
+        };
+        DeadLetter::new(DeadLetterReason::MaxDeliveryAttemptsExceeded, delivery)
     }
 
     pub(super) fn entry(envelope: Option<EventEnvelope>) -> DeliveryEntry {

@@ -6,7 +6,8 @@
 //! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
 //! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
 //! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v1-number.json`,
-//! `delivery-v1-counted.json`, `delivery-v1-names.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
+//! `delivery-v1-counted.json`, `delivery-v1-names.json`, `delivery-v2-custom.json`,
+//! `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
 //! for byte under `MALFORMED/`.
@@ -59,16 +60,16 @@ const HEAD_BYTES: usize = 512;
 #[serde(rename_all = "camelCase")]
 struct DeliveryWire<'a> {
     v: u32,
-    /// The number of events, so that [`carried_by_message`] need not read them. Later than version 3: an older
-    /// program passes it over.
+    /// The number of events, so that [`carried_by_message`] need not read them. Later than version
+    /// 3: an older program passes it over.
     #[serde(skip_deserializing)]
     n: usize,
     topic: TopicName,
     subscription: SubscriptionName,
     schema: EventSchema,
     published_at: Timestamp,
-    /// The beginning of the events' age, for [`carried_by_message`], where it is not `published_at`. An older
-    /// program passes it over.
+    /// The beginning of the events' age, for [`carried_by_message`], where it is not
+    /// `published_at`. An older program passes it over.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     begins_at: Option<Timestamp>,
     not_before: Timestamp,
@@ -132,15 +133,15 @@ struct EntryWire<'a> {
     #[serde(skip_serializing)]
     envelope: Option<EventEnvelope>,
     /// Of an event that is stored, but a custom one. [`put_entry`] writes them by
-    /// [`EventNames::to_json`], for the same reason. An older program passes them over, and drops them
-    /// with a retry.
+    /// [`EventNames::to_json`], for the same reason. An older program passes them over, and drops
+    /// them with a retry.
     #[serde(default, skip_serializing)]
     names: Option<Box<EventNames<'static>>>,
     #[serde(borrow, skip_serializing)]
     event: Option<&'a RawValue>,
 }
 
-/// As much of a message as [`carried_by_message`] needs.
+/// The part of a message that [`carried_by_message`] needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CountedWire {
@@ -267,13 +268,12 @@ impl DeliveryWire<'_> {
 
     fn into_delivery(self, body: &Bytes) -> Result<Delivery, FormatError> {
         let mut matched: Option<Arc<str>> = None;
-        let entry = |entry: EntryWire<'_>| {
+        let events = self.events.into_iter().map(|entry| {
             if let Some(names) = &entry.matched {
                 matched = (!names.is_empty()).then(|| Arc::from(&**names));
             }
             entry.into_entry(body, matched.clone())
-        };
-        let events = self.events.into_iter().map(entry);
+        });
         Ok(Delivery {
             topic: self.topic,
             subscription: self.subscription,
@@ -333,11 +333,7 @@ impl PayloadWire {
         self,
         names: Option<Box<EventNames<'static>>>,
     ) -> Result<EventPayload, FormatError> {
-        let parse = |text: String| {
-            PayloadDigest::parse(&text)
-                .ok_or_else(|| FORMAT.malformed_error("sha256: expected 64 hexadecimal digits"))
-        };
-        let digest = self.sha256.map(parse).transpose()?;
+        let digest = self.sha256.as_deref().map(parse_digest).transpose()?;
         Ok(EventPayload::Stored {
             key: self.key,
             bytes: self.bytes,
@@ -345,6 +341,11 @@ impl PayloadWire {
             names,
         })
     }
+}
+
+fn parse_digest(text: &str) -> Result<PayloadDigest, FormatError> {
+    PayloadDigest::parse(text)
+        .ok_or_else(|| FORMAT.malformed_error("sha256: expected 64 hexadecimal digits"))
 }
 
 /// Writes an object without its closing brace, so that a member with raw JSON can follow.

@@ -1,7 +1,7 @@
 //! The request to notify a topic that an operator disabled a subscription: manage cannot write to
 //! the queue.
 //!
-//! Key `disabled_notice_key/{topic}.{subscription}`; without a version. Written by manage, read and deleted by
+//! Key `telling/{topic}.{subscription}`; without a version. Written by manage, read and deleted by
 //! wake, which publishes the notice.
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub struct DisabledMark {
     pub topic: TopicName,
     /// The subscription's name.
     pub subscription: SubscriptionName,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The time at which it was disabled.
     pub since: Timestamp,

@@ -1,8 +1,8 @@
 //! The report of one process of deliver of how fast it drains the queue.
 //!
-//! Key `drain_report_key/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
-//! ones. An older program reads the sums alone. Fixtures: `drain_report_key-report-v1.json` without, and
-//! `drain_report_key-report-v1-kinds.json` with what came later.
+//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
+//! ones. An older program reads the sums alone. Fixtures: `drain-report-v1.json` without, and
+//! `drain-report-v1-kinds.json` with what came later.
 
 use std::time::Duration;
 
@@ -81,10 +81,10 @@ impl From<CountWire> for DrainCount {
 /// Renders a report as an object.
 pub fn render_drain_report(report: &DrainReport) -> Bytes {
     let all = report.total_count();
-    let topic = |topic: &ReportedTopic| TopicWire {
+    let topics = report.topics.iter().map(|topic| TopicWire {
         group: Box::from(&*topic.group),
         count: topic.count.into(),
-    };
+    });
     render_json(&DrainWire {
         v: 1,
         settled: all.settled,
@@ -92,33 +92,32 @@ pub fn render_drain_report(report: &DrainReport) -> Bytes {
         waited_max_ms: whole_millis(all.waited_max),
         shared: Some(report.shared.into()),
         self_limited: Some(report.self_limited.into()),
-        topics: report.topics.iter().map(topic).collect(),
+        topics: topics.collect(),
     })
 }
 
 /// Reads a report.
 pub fn parse_drain_report(object: &Bytes) -> Result<DrainReport, FormatError> {
     let wire = FORMAT.parse(object, |wire: &DrainWire| wire.v)?;
-    // An older program knows one kind, and not how many messages it received.
-    let all = || DrainCount {
-        received: wire.settled,
-        settled: wire.settled,
-        waited_max: Duration::from_millis(wire.waited_max_ms),
+    let shared = match wire.shared {
+        Some(shared) => shared.into(),
+        // An older program knows one kind, and not how many messages it received.
+        None => DrainCount {
+            received: wire.settled,
+            settled: wire.settled,
+            waited_max: Duration::from_millis(wire.waited_max_ms),
+        },
     };
-    let topic = |wire: TopicWire| ReportedTopic {
-        group: wire.group.into(),
-        count: wire.count.into(),
-    };
+    let topics = wire.topics.into_iter().take(REPORTED_TOPICS_MAX);
+    let topics = topics.map(|topic| ReportedTopic {
+        group: topic.group.into(),
+        count: topic.count.into(),
+    });
     Ok(DrainReport {
         window: Duration::from_millis(wire.window_ms),
-        shared: wire.shared.map_or_else(all, DrainCount::from),
+        shared,
         self_limited: wire.self_limited.map(DrainCount::from).unwrap_or_default(),
-        topics: wire
-            .topics
-            .into_iter()
-            .take(REPORTED_TOPICS_MAX)
-            .map(topic)
-            .collect(),
+        topics: topics.collect(),
     })
 }
 

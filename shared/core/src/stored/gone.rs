@@ -1,7 +1,7 @@
 //! The mark that a subscription's endpoint answered 410 Gone, so that the subscription is to be
 //! disabled. deliver parses the answers of strangers, and on AWS has no right to write topics.
 //!
-//! Key `gone_mark_key/{topic}.{subscription}`. Version 1; written by deliver; carried out and deleted by
+//! Key `disabled/{topic}.{subscription}`. Version 1; written by deliver; carried out and deleted by
 //! wake or, embedded, by deliver at once. Fixture: `gone-mark-v1.json`.
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! do about one of the same name before it.
 //! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 //!
-//! Key `idempotency_record_key/{topic}/{digest}`; without a version: what cannot be read is as good as absent.
+//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent.
 //! Read and written by publish by conditional put, deleted by wake when it is forgotten.
 
 use std::time::Duration;

@@ -51,13 +51,17 @@ impl SlowTargets {
 }
 
 fn by_target(texts: BTreeMap<String, Timestamp>) -> BTreeMap<DeliveryTarget, Timestamp> {
-    let read = |(text, at): (String, Timestamp)| Some((DeliveryTarget::parse(&text)?, at));
-    texts.into_iter().filter_map(read).collect()
+    texts
+        .into_iter()
+        .filter_map(|(text, at)| Some((DeliveryTarget::parse(&text)?, at)))
+        .collect()
 }
 
 fn by_text(targets: &BTreeMap<DeliveryTarget, Timestamp>) -> BTreeMap<String, Timestamp> {
-    let write = |(target, at): (&DeliveryTarget, &Timestamp)| (target.to_string(), *at);
-    targets.iter().map(write).collect()
+    targets
+        .iter()
+        .map(|(target, at)| (target.to_string(), *at))
+        .collect()
 }
 
 #[cfg(test)]

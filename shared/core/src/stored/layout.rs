@@ -54,7 +54,7 @@ pub const RECORD_LEASE: &str = "leases/record.json";
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
 /// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out,
-/// so that the event is not sent again: `late_answer_key/{topic}.{subscription}/{event}`, empty. Written by
+/// so that the event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by
 /// deliver, listed by deliver and deadletter. deliver deletes it when the message is settled, and
 /// wake when it is older than [`LATE_NOTE_KEPT`](crate::model::LATE_NOTE_KEPT).
 pub const LATE: &str = "late/";
@@ -71,18 +71,18 @@ pub const MALFORMED: &str = "MALFORMED/";
 pub const PAYLOADS: &str = "payloads/";
 
 /// The prefix of the same texts where their event was published for later:
-/// `scheduled_key/{day before which it is not sent}/{uuid}`. S3 counts the time for which it keeps
+/// `scheduled/{day before which it is not sent}/{uuid}`. S3 counts the time for which it keeps
 /// objects from their writing, so these need a rule of their own. Written by publish; read as those
 /// in [`PAYLOADS`]; deleted by wake [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT) after that day.
 pub const SCHEDULED_PAYLOADS: &str = "scheduled/";
 
 /// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that
-/// a run of wake need not read every topic to find them: `temporary_mark_key/{topic}`, empty. Written by
+/// a run of wake need not read every topic to find them: `temporary/{topic}`, empty. Written by
 /// manage; listed and deleted by wake.
 pub const TEMPORARY: &str = "temporary/";
 
 /// The prefix of the marks of topics that have an endpoint that is still to be asked for its
-/// consent: `validating_mark_key/{topic}`, with any text, which is another one after each write. Written by
+/// consent: `validating/{topic}`, with any text, which is another one after each write. Written by
 /// manage before the topic's record, listed and deleted by manage.
 pub const VALIDATING: &str = "validating/";
 

@@ -7,9 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TopicRecord;
 use super::format::versioned_object;
 use super::selection::{in_order, selection_key};
-use crate::api::ResolveRequest;
+use crate::api::{ResolveRequest, SubscriptionSettings};
 use crate::model::{EventSchema, SubscriptionCreation, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all of them.
@@ -47,6 +48,19 @@ impl LetterReceiver {
         schema: EventSchema::CloudEvents,
         created: SubscriptionCreation::UNKNOWN,
     };
+
+    /// The subscription of this name in its topic's record.
+    pub fn of_subscription(
+        record: &TopicRecord,
+        name: &SubscriptionName,
+        settings: &SubscriptionSettings,
+    ) -> Self {
+        let schema = settings.delivery_schema;
+        Self {
+            schema: schema.unwrap_or(record.settings.input_schema),
+            created: record.identities_of(name),
+        }
+    }
 }
 
 /// The work of one selection.

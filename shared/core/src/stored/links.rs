@@ -1,7 +1,7 @@
 //! Links and subscriptions that are not well, in [`LINK_SHARDS`](crate::circuit::LINK_SHARDS)
 //! objects.
 //!
-//! Key `link_shard_key/{shard}.json`, the shard being a hexadecimal digit. Version 1; read by deliver, wake
+//! Key `links/{shard}.json`, the shard being a hexadecimal digit. Version 1; read by deliver, wake
 //! and manage, written by deliver on a transition, by wake when notices were sent, and by manage
 //! when an operator acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
 

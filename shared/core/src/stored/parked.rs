@@ -1,17 +1,17 @@
 //! Deliveries that wait outside the queue: the messages of one subscription, parked or held.
 //!
 //! Parked ones are due in the same minute, further ahead than the queue delays. Key `parked/{due
-//! minute}/{topic}.{subscription}/{parked minute}-{uuid}.{events}.{second}.json`. Version 1; written
-//! by deliver, and by wake where a clock was set back; read and deleted by wake. The messages in it
-//! have versions of their own ([`delivery`](super::delivery)).
+//! minute}/{topic}.{subscription}/{parked minute}-{uuid}.{events}.{second}.json`. Version 1;
+//! written by deliver, and by wake where a clock was set back; read and deleted by wake. The
+//! messages in it have versions of their own ([`delivery`](super::delivery)).
 //!
 //! Held ones wait until their endpoint recovers or an operator resumes their subscription. Key
-//! `held_key/{topic}.{subscription}/{minute of the first expiry}/{uuid}.{events}.{second}.json`, so that
-//! the deliveries of a subscription lie together and those that expire first are listed first. They
-//! have the same content. Written by deliver; read, shortened and deleted by wake.
+//! `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.{events}.{second}.json`, so
+//! that the deliveries of a subscription lie together and those that expire first are listed first.
+//! They have the same content. Written by deliver; read, shortened and deleted by wake.
 //!
 //! Deliveries of events that were published for later are parked too, by publish. Their file is
-//! named `scheduled_key-{id of the request}.{events}.{second}.json`, so that the same request
+//! named `scheduled-{id of the request}.{events}.{second}.json`, so that the same request
 //! writes the same objects again, and has no age: as its second it has the last that there is.
 //! 0.1.0 releases them like any other, and where they are due later than in a day, in a day.
 //!
@@ -61,7 +61,8 @@ pub fn parked_id(at: Timestamp, uuid: &str) -> String {
 /// [`render_parked`] takes them.
 pub fn scheduled_key(
     not_before: Timestamp,
-    (topic, subscription): (&TopicName, &SubscriptionName),
+    topic: &TopicName,
+    subscription: &SubscriptionName,
     request_id: &str,
     messages: &[Bytes],
 ) -> String {
@@ -100,7 +101,7 @@ fn id_carrying(id: &str, carried: CarriedEvents) -> String {
     format!("{id}.{events}.{accepted_secs}")
 }
 
-/// What an object carries, as its key says. `None` if its key does not tell, as those of 0.1.0.
+/// Reads from a key what its object carries. `None` if its key does not tell, as those of 0.1.0.
 pub fn carried_of_key(key: &str) -> Option<CarriedEvents> {
     let (_, events, accepted_secs) = carried_parts(key)?;
     Some(CarriedEvents {
@@ -126,11 +127,14 @@ fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
     let (rest, accepted_secs) = key.strip_suffix(".json")?.rsplit_once('.')?;
     let (begin, events) = rest.rsplit_once('.')?;
     // A folder has a dot as well.
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number(events) && is_number(accepted_secs)).then_some((begin, events, accepted_secs))
+    let are_numbers = [events, accepted_secs]
+        .iter()
+        .all(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    are_numbers.then_some((begin, events, accepted_secs))
 }
 
-/// What messages carry. One that is not understood has one event, of an unknown age.
+/// Counts the events that messages carry. One that is not understood has one event, of an unknown
+/// age.
 fn carried_by(messages: &[Bytes]) -> CarriedEvents {
     let unknown = CarriedEvents::without_age(1);
     messages

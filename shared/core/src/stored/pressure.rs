@@ -16,7 +16,7 @@ const FORMAT: StoredFormat = StoredFormat {
     newest: 1,
 };
 
-/// Why an object is not a state.
+/// The reason why an object is not a state.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Not the JSON of one, or written by a newer program.

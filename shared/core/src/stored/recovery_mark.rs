@@ -2,10 +2,10 @@
 //!
 //! Key `recovery/{topic}.{subscription}`, names in lower case. Version 1; made and widened by
 //! deadletter when it writes letters of an outage, worked on and deleted by wake, shown by manage.
-//! Every write is on condition that nobody else wrote it since. A store deletes without a condition,
-//! so wake first writes that the mark has ended, and for [`ENDED_STANDS`] nobody writes it anew.
-//! Release 0.1 knows no such prefix and leaves it alone. Fixtures: `recovery-mark-v1.json`,
-//! `recovery-mark-v1-rests.json`.
+//! Every write is on condition that nobody else wrote it since. A store deletes without a
+//! condition, so wake first writes that the mark has ended, and for [`ENDED_STANDS`] nobody writes
+//! it anew. Release 0.1 knows no such prefix and leaves it alone. Fixtures:
+//! `recovery-mark-v1.json`, `recovery-mark-v1-rests.json`.
 //!
 //! What becomes of a mark is decided in [`crate::release::recovery`].
 
@@ -20,8 +20,8 @@ use crate::model::{Identity, LetterPlace, SubscriptionName, Timestamp, TopicName
 /// The prefix of all marks.
 pub const RECOVERY: &str = "recovery/";
 
-/// The time for which a mark that has ended may still be deleted: three times as long as a call of a
-/// store may take (20 s on AWS).
+/// The time for which a mark that has ended may still be deleted: three times as long as a call of
+/// a store may take (20 s on AWS).
 pub const ENDED_STANDS: Duration = Duration::from_mins(1);
 
 versioned_object!(RecoveryMark, 1, "the mark of an outage");
@@ -61,7 +61,7 @@ pub struct RecoveryMark {
     pub last_at: Timestamp,
     /// The number of letters.
     pub letters: u64,
-    /// Those of them that are of the newest outage: a cancel leaves them if that began later.
+    /// The letters of the newest outage: a cancel leaves them if that began later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<NewestOutage>,
     /// The time since which the endpoint has been well; `None` if it is not.

@@ -1,8 +1,8 @@
 //! The report of one process of deadletter of the letters that their bucket refused, and that wait
 //! in the queue to be tried again. The queue cannot tell them from fresh letters, which wait too.
 //!
-//! Key `refused_letters_key/{uuid}.json`. Version 1; written by deadletter while the bucket refuses, read by the
-//! monitor, which deletes old ones. Fixture: `refused_letters_key-letters-v1.json`.
+//! Key `refused/{uuid}.json`. Version 1; written by deadletter while the bucket refuses, read by
+//! the monitor, which deletes old ones. Fixture: `refused-letters-v1.json`.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying_mark_key/{id}`. The marker is what wake lists, so that it looks at
-//! no others. It holds the record as it was asked for, and is written before the record; older
+//! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks
+//! at no others. It holds the record as it was asked for, and is written before the record; older
 //! programs wrote it empty. Versions 1 to 6; written by manage and wake by conditional put, read by
-//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay_record_key-v1.json`, `replay_record_key-v2.json`,
-//! `replay_record_key-v3.json`, `replay_record_key-v4.json`, `replay_record_key-v5.json`, `replay_record_key-v6.json`.
+//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
+//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -17,8 +17,8 @@ use crate::api::{
     ReplaySource, ReplayState, ReplayView,
 };
 use crate::model::{
-    DeadLetterReason, FormatError, Identity, LetterPlace, REPLAY_FAILURES_SHOWN_MAX, StoredFormat,
-    SubscriptionCreation, SubscriptionName, Timestamp, TopicName, render_json,
+    DeadLetterReason, FormatError, Identity, LetterPlace, StoredFormat, SubscriptionCreation,
+    SubscriptionName, Timestamp, TopicName, render_json,
 };
 
 /// The prefix of all replays.
@@ -354,13 +354,8 @@ impl ReplayProgress {
     /// Something could not be sent again. It is counted, and shown while there is room.
     pub fn add_failure(&mut self, key: &str, index: Option<usize>, detail: String) {
         self.failed += 1;
-        if self.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-            self.failures.push(ReplayFailure {
-                key: key.to_owned(),
-                index,
-                detail,
-            });
-        }
+        let key = key.to_owned();
+        ReplayFailure { key, index, detail }.show_in(&mut self.failures);
     }
 
     /// An object could not be read or sent in a run: in how many that makes.
@@ -381,7 +376,7 @@ impl ReplayProgress {
 mod tests {
     use super::*;
     use crate::api::ReplayOutcomes;
-    use crate::model::{CreationId, CreationRecord};
+    use crate::model::{CreationId, CreationRecord, REPLAY_FAILURES_SHOWN_MAX};
     use serde_json::json;
 
     /// Version 1 as it was first written. Never edited.

@@ -1,10 +1,10 @@
 //! The letters of a dead-letter object that need nothing more: they were delivered again, failed
 //! again and became newer dead letters, or an operator resolved them.
 //!
-//! Key `resolved_letters_key/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
+//! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
 //! about. Version 1; written by deadletter and manage by conditional put; read by both and by wake;
-//! deleted by manage and wake together with the dead letters. Fixtures: `resolved_letters_key-v1.json`,
-//! `resolved_letters_key-v1-newer.json`.
+//! deleted by manage and wake together with the dead letters. Fixtures: `resolved-v1.json`,
+//! `resolved-v1-newer.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,8 +78,8 @@ impl ResolvedLetters {
     }
 
     /// Resolves the letter in this place: its event was delivered or, with a newer letter, given up
-    /// once more. Returns another letter that has stood for it until now, which is to be resolved for
-    /// the same reason.
+    /// once more. Returns another letter that has stood for it until now, which is to be resolved
+    /// for the same reason.
     ///
     /// Letters that stand for one another are a chain that grows at its end, so that the same newer
     /// letter may be named again at any time.
@@ -106,16 +106,16 @@ impl ResolvedLetters {
     /// many places, and is refused before they take memory.
     pub fn parse_bounded(bytes: &[u8], letters_max: usize) -> Result<Self, FormatError> {
         let ResolvedWire { letters, newer } = FORMAT.read(bytes)?;
-        let is_beyond = |[_, last]: &[usize; 2]| *last >= letters_max;
         let lengths = letters
             .iter()
             .map(|[first, last]| (last + 1).saturating_sub(*first));
         let newer_count: usize = newer.iter().map(|it| it.letters.len()).sum();
-        let is_long = |it: &NewerWire| it.object.len() > OBJECT_KEY_BYTES_MAX;
-        if letters.iter().any(is_beyond)
+        if letters.iter().any(|[_, last]| *last >= letters_max)
             || lengths.sum::<usize>() > letters_max
             || newer_count > letters_max
-            || newer.iter().any(is_long)
+            || newer
+                .iter()
+                .any(|it| it.object.len() > OBJECT_KEY_BYTES_MAX)
         {
             return Err(FORMAT.malformed_error("a place that no letter can have"));
         }

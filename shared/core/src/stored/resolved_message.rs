@@ -41,6 +41,15 @@ struct NewerWire {
     places: Vec<usize>,
 }
 
+impl NewerWire {
+    /// The newer letter of the resolved one in this place.
+    fn letter_place(&self, at: usize) -> Option<LetterPlace> {
+        let index = *self.places.get(at)?;
+        let object = self.object.clone();
+        Some(LetterPlace { object, index })
+    }
+}
+
 /// Renders the places of dead letters that were delivered again as the body of a message.
 pub fn render_resolved(letters: Vec<LetterPlace>) -> Bytes {
     FORMAT.render(&ResolvedMessageWire {
@@ -63,17 +72,10 @@ pub fn render_failed_again(letters: Vec<(LetterPlace, usize)>, object: &str) -> 
 /// Reads a message of resolved dead letters.
 pub fn parse_resolved(body: &[u8]) -> Result<Vec<ResolvedLetter>, FormatError> {
     let ResolvedMessageWire { resolved, newer } = FORMAT.read(body)?;
-    let newer = newer.as_ref();
-    let newer_of = |at: usize| {
-        let NewerWire { object, places } = newer?;
-        let index = *places.get(at)?;
-        let object = object.clone();
-        Some(LetterPlace { object, index })
-    };
     let letters = resolved.into_iter().enumerate();
     let letters = letters.map(|(at, letter)| ResolvedLetter {
         letter,
-        newer: newer_of(at),
+        newer: newer.as_ref().and_then(|newer| newer.letter_place(at)),
     });
     Ok(letters.collect())
 }

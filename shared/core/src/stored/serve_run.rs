@@ -62,8 +62,8 @@ pub struct RunEnd {
 versioned_object!(ServeRun, 1, "a run of serve");
 
 impl ServeRun {
-    /// What the start after this run must know of it. `written_until` is the last time at which
-    /// something was written to the store.
+    /// The facts that the start after this run must know of it. `written_until` is the last time at
+    /// which something was written to the store.
     pub fn as_former_run(&self, written_until: Option<Timestamp>) -> FormerRun {
         FormerRun {
             first_started_at: self.first_started_at,

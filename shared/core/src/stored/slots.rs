@@ -1,7 +1,7 @@
 //! The slots of a subscription with a bound on its open requests: who holds how many.
 //!
-//! Key `slot_state_key/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by
-//! conditional put, and found out again when it is lost. Fixture: `slot_state_key-v1.json`.
+//! Key `slots/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by
+//! conditional put, and found out again when it is lost. Fixture: `slots-v1.json`.
 
 use super::format::versioned_object;
 use super::keys::subscription_folder;

@@ -3,10 +3,10 @@
 //!
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
-//! deleted, with a tombstone in between. Fixtures: `topic_record_key-v1.json`, `topic_record_key-v1-identities.json`,
-//! `topic_record_key-v1-delivery-log.json`, `topic_record_key-v1-record-unmatched.json`, `topic_record_key-v1-not-before.json`,
-//! `topic_record_key-v1-while-disabled.json`, `topic_record_key-v1-last-changes.json`, `topic_record_key-v1-recovery.json`,
-//! `topic_record_key-v1-concurrency.json`, `topic_record_key-v2-rotated.json`, `topic_record_key-v2-tier-keys.json`.
+//! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-not-before.json`,
+//! `topic-v1-while-disabled.json`, `topic-v1-last-changes.json`, `topic-v1-recovery.json`,
+//! `topic-v1-concurrency.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -19,9 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{
-    KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError,
-    SubscriptionSettings, TierKeys, TopicKeySettings, TopicKeysView, TopicSettings,
-    check_topic_keys, compile_topic,
+    KeyName, RecoverySettings, SecretText, SenderHeaderSettings, SettingsError, TierKeys,
+    TopicKeySettings, TopicKeysView, TopicSettings, check_topic_keys, compile_topic,
 };
 use crate::model::{
     CreationId, DeliveryLogMode, FormatError, Secret, StoredFormat, SubscriptionCreation,
@@ -77,9 +76,9 @@ pub struct TopicRecord {
     pub created_at: Timestamp,
     /// The time of the last write.
     pub updated_at: Timestamp,
-    /// When the topic was deleted: its object is about to go. Such a record is no topic any more,
-    /// and whoever finds it must not write a new one in its place before `TOMBSTONE_STANDS` is
-    /// over.
+    /// The time at which the topic was deleted: its object is about to go. Such a record is no
+    /// topic any more, and whoever finds it must not write a new one in its place before
+    /// `TOMBSTONE_STANDS` is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// The identities of the topic and its subscriptions. Older programs pass them over, so that a
@@ -126,15 +125,16 @@ pub struct TopicRecord {
     pub settings: TopicSettings,
 }
 
-/// How long after a topic was marked as deleted its object may still go. What is written later in
-/// its place is safe: three times as long as a call of a store may take (20 s on AWS).
+/// The time for which the object of a topic that was marked as deleted may still go. What is
+/// written later in its place is safe: three times as long as a call of a store may take (20 s on
+/// AWS).
 pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(1);
 
 /// Most changes whose ids a record has. A writer that got no answer looks again within a minute; so
 /// many changes of one topic are not made meanwhile.
 const LAST_CHANGES_MAX: usize = 8;
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopicRecordError {
     /// Not a record, or written by a newer program.
@@ -178,9 +178,10 @@ impl TopicRecord {
         record.settings.record_unmatched = take(&mut record.record_unmatched);
         record.settings.not_before_attribute = record.not_before_attribute.take();
         record.settings.sender_headers = record.sender_headers.take();
-        let failed_notices = record.delivery_failed_notices.take();
-        let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
-        record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
+        // A record of 0.1 does not say whether there are notices of failed deliveries.
+        let is_of_0_1 = record.settings.notices_topic.is_some().then_some(true);
+        record.settings.delivery_failed_notices =
+            record.delivery_failed_notices.take().or(is_of_0_1);
         for (name, chosen) in take(&mut record.while_disabled) {
             if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
                 subscription.while_disabled = Some(chosen);
@@ -275,14 +276,11 @@ impl TopicRecord {
         now: Timestamp,
         random: impl FnMut() -> CreationId,
     ) -> Self {
-        let was_there = |name: &SubscriptionName| {
-            before.is_some_and(|before| before.settings.subscriptions.contains_key(name))
-        };
-        let subscriptions = self
-            .settings
-            .subscriptions
-            .keys()
-            .map(|name| (name, !was_there(name)));
+        let subscriptions = self.settings.subscriptions.keys().map(|name| {
+            let is_new =
+                before.is_none_or(|before| !before.settings.subscriptions.contains_key(name));
+            (name, is_new)
+        });
         self.creations = self
             .creations
             .after_write(before.is_none(), subscriptions, now, random);
@@ -331,13 +329,12 @@ impl TopicRecord {
 
     /// Takes out the subscriptions whose time is over, and answers their names.
     pub fn take_expired(&mut self, now: Timestamp) -> Vec<SubscriptionName> {
-        let is_over = |settings: &SubscriptionSettings| {
+        let subscriptions = &mut self.settings.subscriptions;
+        let expired = subscriptions.extract_if(.., |_, settings| {
             settings
                 .expiration_time_utc
                 .is_some_and(|ends_at| now >= ends_at.0)
-        };
-        let subscriptions = &mut self.settings.subscriptions;
-        let expired = subscriptions.extract_if(.., |_, settings| is_over(settings));
+        });
         expired.map(|(name, _)| name).collect()
     }
 
@@ -391,14 +388,15 @@ impl TopicRecord {
 
     /// The keys as they open the topic.
     pub fn topic_keys(&self) -> TopicKeys {
-        let secret = |key: &SecretText| Secret::new(key.expose());
-        let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
+        let key1 = Secret::new(self.key1.expose());
+        let key2 = Secret::new(self.key2.expose());
+        let keys = TopicKeys::new(key1, key2);
         let shown = self.shown_keys();
         let more = shown
             .present_keys()
             .filter(|(name, _)| !name.is_permanent());
         more.fold(keys, |keys, (name, key)| {
-            keys.with_key(name.tier(), secret(key))
+            keys.with_key(name.tier(), Secret::new(key.expose()))
         })
     }
 

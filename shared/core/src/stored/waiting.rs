@@ -1,9 +1,10 @@
-//! What waits on AWS by subscription, as the records of the delivery log say: sixteen parts, and the
-//! last look at whether everything is at rest.
+//! The numbers of what waits on AWS by subscription, as the records of the delivery log say:
+//! sixteen parts, and the last look at whether everything is at rest.
 //!
-//! Keys `waiting/0.json` to `waiting/f.json`, and `waiting/look.json`. Version 1; written by record,
-//! always by conditional put; read by record and manage. A program of release 0.1 passes them over.
-//! Fixtures: `waiting-part-v1.json`, `waiting-look-v1.json`, `waiting-look-v1-rest.json`.
+//! Keys `waiting/0.json` to `waiting/f.json`, and `waiting/look.json`. Version 1; written by
+//! record, always by conditional put; read by record and manage. A program of release 0.1 passes
+//! them over. Fixtures: `waiting-part-v1.json`, `waiting-look-v1.json`,
+//! `waiting-look-v1-rest.json`.
 
 use super::format::versioned_object;
 use crate::delivery_log::{WaitingLook, WaitingPart};

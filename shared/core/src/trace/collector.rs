@@ -6,7 +6,7 @@ use url::Url;
 
 use super::SampleRatio;
 
-/// What is exported, and where to.
+/// The exported signals, and the collector that receives them.
 #[derive(Debug, Clone)]
 pub struct ExportSettings {
     /// The collector.

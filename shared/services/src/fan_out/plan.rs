@@ -293,8 +293,13 @@ impl<'a> FanOutPlan<'a> {
                     })
                 })
                 .collect();
-            let owner = (&subscription.topic, &subscription.name);
-            let key = layout::scheduled_key(minute, owner, request.id, &messages);
+            let key = layout::scheduled_key(
+                minute,
+                &subscription.topic,
+                &subscription.name,
+                request.id,
+                &messages,
+            );
             ScheduledObject { key, messages }
         })
     }

@@ -368,14 +368,7 @@ mod tests {
         let inline = payloads.iter().cloned().map(EventPayload::Inline);
         let delivery = delivery((topic, subscription), id, inline, now);
         let reason = DeadLetterReason::TimeToLiveExceeded;
-        let dead = DeadLetter {
-            reason,
-            delivery,
-            storage: None,
-            object: None,
-            dropped: false,
-            outage_since: None,
-        };
+        let dead = DeadLetter::new(reason, delivery);
         let mut gathered = DeadLetterArray::default();
         for (entry, payload) in dead.delivery.events.iter().zip(&payloads) {
             gathered.push(&dead_letter_record(&dead, entry, payload));

@@ -1,8 +1,8 @@
 //! The effect of applying a file, by comparing the server's views before and after.
 
 use posthaste_core::api::{
-    KeyName, MemberChange, SecretText, StatusState, StatusView, SubscriptionSettings,
-    TopicKeysView, TopicSettings, subscription_differences, topic_differences,
+    MemberChange, StatusState, StatusView, SubscriptionSettings, TopicKeysView, TopicSettings,
+    subscription_differences, topic_differences,
 };
 use posthaste_core::model::{SubscriptionName, TopicName};
 use serde::{Deserialize, Serialize};
@@ -64,10 +64,10 @@ impl AppliedEntity {
     /// Whether nothing differs, and nothing is under way: an endpoint that has yet to consent is
     /// asked again when its subscription is written.
     pub(super) fn is_settled(&self) -> bool {
-        let is_active = |status: &StatusView| status.state == StatusState::Active;
+        let status = self.status.as_ref();
         self.is_unchanged()
             && self.not_compared.is_empty()
-            && self.status.as_ref().is_none_or(is_active)
+            && status.is_none_or(|status| status.state == StatusState::Active)
     }
 }
 
@@ -131,12 +131,9 @@ impl ApplyResult {
     /// Notes whether the topic's version changed. If it did not, the secrets that cannot be
     /// compared are the same. If it did, and no member shows why, they are the change.
     pub(super) fn note_version_change(&mut self, name: &TopicName, is_same_version: bool) {
-        let of_topic = || {
-            self.entities
-                .iter()
-                .filter(|entity| entity.topic == name.as_str())
-        };
-        let is_explained = of_topic().any(|entity| entity.change != EntityChange::Unchanged);
+        let is_explained = self.entities.iter().any(|entity| {
+            entity.topic == name.as_str() && entity.change != EntityChange::Unchanged
+        });
         for entity in self
             .entities
             .iter_mut()
@@ -152,11 +149,11 @@ impl ApplyResult {
 
     fn add_made_secrets(&mut self, of: &str, written: &SubscriptionSettings, after: &Value) {
         let own = written.signing.secrets.as_deref().unwrap_or_default();
-        let is_new = |secret: &&str| {
-            is_clear_secret(secret) && !own.iter().any(|own| own.expose() == *secret)
-        };
-        for secret in secrets_of(after).filter(is_new) {
-            self.add_secret(of, "signing secret", secret);
+        for secret in secrets_of(after) {
+            let is_written = own.iter().any(|own| own.expose() == secret);
+            if is_clear_secret(secret) && !is_written {
+                self.add_secret(of, "signing secret", secret);
+            }
         }
     }
 
@@ -167,9 +164,11 @@ impl ApplyResult {
         written: &TopicSettings,
         keys: &TopicKeysView,
     ) {
-        let is_written = |key: KeyName| written.keys.as_ref().and_then(|it| it.key(key)).is_some();
-        for (_, key) in keys.present_keys().filter(|(key, _)| !is_written(*key)) {
-            self.add_secret(name.as_str(), "publish key", key.expose());
+        for (key_name, key) in keys.present_keys() {
+            let own = written.keys.as_ref().and_then(|keys| keys.key(key_name));
+            if own.is_none() {
+                self.add_secret(name.as_str(), "publish key", key.expose());
+            }
         }
     }
 
@@ -212,22 +211,23 @@ fn compare_views(
 /// The secret headers that are written in clear and were there before. Their masks do not tell them
 /// apart.
 fn not_compared(before: Option<&Value>, written: &SubscriptionSettings) -> Vec<String> {
-    let is_there = |name: &str| {
-        let headers = before.and_then(|before| before.get("deliveryHeaders")?.as_array());
-        headers.into_iter().flatten().any(|header| {
-            let same = header["name"]
-                .as_str()
-                .is_some_and(|other| other.eq_ignore_ascii_case(name));
-            same && header["isSecret"] == true
-        })
-    };
-    let is_clear = |value: &SecretText| !value.is_masked();
     let headers = written.delivery_headers.iter().filter(|header| {
-        header.is_secret && header.value.as_ref().is_some_and(is_clear) && is_there(&header.name)
+        let value = header.value.as_ref();
+        let is_clear = value.is_some_and(|value| !value.is_masked());
+        header.is_secret && is_clear && has_secret_header(before, &header.name)
     });
     headers
         .map(|header| format!("deliveryHeaders[{}].value", header.name))
         .collect()
+}
+
+/// Whether a subscription as it was has a secret header of this name.
+fn has_secret_header(before: Option<&Value>, name: &str) -> bool {
+    let headers = before.and_then(|before| before.get("deliveryHeaders")?.as_array());
+    headers.into_iter().flatten().any(|header| {
+        let other = header["name"].as_str();
+        other.is_some_and(|other| other.eq_ignore_ascii_case(name)) && header["isSecret"] == true
+    })
 }
 
 /// Whether this is a signing secret, and no mask of one.

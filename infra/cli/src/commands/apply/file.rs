@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use posthaste_core::api::edit::check_topic;
 use posthaste_core::api::{ApplyFile, InputMistake, SettingsError, SettingsProblem, TopicSettings};
 use posthaste_core::model::TopicName;
+use posthaste_yaml::TextMistake;
 use serde::Deserialize;
 
 use super::server::{ServerTopics, VersionedTopic};
@@ -54,12 +55,12 @@ pub(crate) fn check_file(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMi
 pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMistakes> {
     let (contents, written) = read_part(path, text, &complete_file, &check_names)?;
     let written = written.member("topics");
-    let named = |(name, settings): (&TopicName, &TopicSettings)| {
+    let topics = contents.topics.iter().map(|(name, settings)| {
         let written = written.and_then(|topics| topics.member(name.as_str()));
-        let named = TopicPatch::from_written(written, settings, ExpectedState::Any);
-        (name.clone(), named)
-    };
-    let topics = contents.topics.iter().map(named).collect();
+        let patch = TopicPatch::from_written(written, settings, ExpectedState::Any);
+        (name.clone(), patch)
+    });
+    let topics = topics.collect();
     Ok(CheckedFile {
         path: path.to_owned(),
         contents,
@@ -107,28 +108,36 @@ impl CheckedFile {
         let text = self.part.as_ref().and_then(|part| part.text.as_ref());
         match (error, text) {
             (PatchError::Mistakes { topic, mistakes }, Some(text)) => {
-                let placed = |InputMistake {
-                                  member,
-                                  text: fault,
-                                  is_at_name,
-                              }| {
-                    let member = format!("topics.{topic}.{member}");
-                    let mistake = if is_at_name {
-                        posthaste_yaml::name_mistake(text, member, fault)
-                    } else {
-                        posthaste_yaml::value_mistake(text, member, fault)
-                    };
-                    FileMistake {
-                        path: self.path.clone(),
-                        mistake,
-                    }
-                };
-                let mut placed: Vec<_> = mistakes.into_iter().map(placed).collect();
+                let placed = mistakes.into_iter().map(|mistake| FileMistake {
+                    path: self.path.clone(),
+                    mistake: locate_mistake(text, &topic, mistake),
+                });
+                let mut placed: Vec<_> = placed.collect();
                 placed.sort_by_key(|it| it.mistake.place);
                 Ok(placed)
             }
             (error, _) => Err(error),
         }
+    }
+
+    fn declares_topic(&self, name: &TopicName) -> bool {
+        let mut topics = self.contents.topics.keys();
+        topics.any(|other| other.folded() == name.folded())
+    }
+}
+
+/// The place in a file of a mistake in one of its topics.
+fn locate_mistake(text: &[u8], topic: &TopicName, mistake: InputMistake) -> TextMistake {
+    let InputMistake {
+        member,
+        text: fault,
+        is_at_name,
+    } = mistake;
+    let member = format!("topics.{topic}.{member}");
+    if is_at_name {
+        posthaste_yaml::name_mistake(text, member, fault)
+    } else {
+        posthaste_yaml::value_mistake(text, member, fault)
     }
 }
 
@@ -210,11 +219,8 @@ pub(super) fn declared_twice(
     next: &CheckedFile,
     text: &[u8],
 ) -> Vec<FileMistake> {
-    let twice = |name: &TopicName| {
-        let same = |other: &TopicName| other.folded() == name.folded();
-        let first = files
-            .iter()
-            .find(|file| file.contents.topics.keys().any(same))?;
+    let twice = next.contents.topics.keys().filter_map(|name| {
+        let first = files.iter().find(|file| file.declares_topic(name))?;
         let fault = format!("the topic is declared in {} too", first.path.display());
         Some(FileMistake::of_name(
             &next.path,
@@ -222,8 +228,8 @@ pub(super) fn declared_twice(
             format!("topics.{name}"),
             fault,
         ))
-    };
-    next.contents.topics.keys().filter_map(twice).collect()
+    });
+    twice.collect()
 }
 
 #[cfg(test)]

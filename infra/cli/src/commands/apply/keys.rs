@@ -5,7 +5,7 @@ use posthaste_core::api::{
     MemberChange, SecretText, TopicKeySettings, TopicKeysView, TopicSettings,
 };
 use posthaste_core::model::TopicName;
-use serde_json::json;
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::client::ClientError;
@@ -32,17 +32,20 @@ pub(super) fn of_topic(
 }
 
 fn key_differences(present: &TopicKeysView, written: &TopicKeySettings) -> Vec<MemberChange> {
-    let mask = |key: &SecretText| json!(key.masked_as_one_of_several());
     let changed = written
         .written_keys()
         .filter(|(name, key)| present.key(*name) != Some(*key));
     changed
         .map(|(name, key)| MemberChange {
             member: format!("keys.{name}"),
-            before: present.key(name).map(mask),
-            after: Some(mask(key)),
+            before: present.key(name).map(masked_key),
+            after: Some(masked_key(key)),
         })
         .collect()
+}
+
+fn masked_key(key: &SecretText) -> Value {
+    json!(key.masked_as_one_of_several())
 }
 
 #[cfg(test)]

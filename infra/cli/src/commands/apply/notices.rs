@@ -20,31 +20,33 @@ pub(super) fn missing_topic_warnings<E>(
         .collect();
     let mut asked = BTreeMap::new();
     let mut has_failed = false;
-    let mut is_there = |topic: &TopicName| {
-        let answer = if has_failed {
-            None
-        } else {
-            is_on_server(topic).ok()
+    let mut warnings = Vec::new();
+    for (path, name, settings) in topics_with_paths(files) {
+        let Some(topic) = &settings.notices_topic else {
+            continue;
         };
-        has_failed = answer.is_none();
-        answer.unwrap_or(true)
-    };
-    let mut is_missing = |topic: &TopicName| {
         let folded = topic.folded();
-        !declared.contains(&folded) && !*asked.entry(folded).or_insert_with(|| is_there(topic))
-    };
-    let warning = |(path, name, settings): (&Path, &TopicName, &TopicSettings)| {
-        let topic = settings
-            .notices_topic
-            .as_ref()
-            .filter(|topic| is_missing(topic))?;
-        Some(format!(
-            "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create \
-                it",
-            path.display()
-        ))
-    };
-    topics_with_paths(files).filter_map(warning).collect()
+        if declared.contains(&folded) {
+            continue;
+        }
+        let is_there = *asked.entry(folded).or_insert_with(|| {
+            let answer = if has_failed {
+                None
+            } else {
+                is_on_server(topic).ok()
+            };
+            has_failed = answer.is_none();
+            answer.unwrap_or(true)
+        });
+        if !is_there {
+            warnings.push(format!(
+                "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create \
+                    it",
+                path.display()
+            ));
+        }
+    }
+    warnings
 }
 
 /// Every topic of the files, with its file.

@@ -16,34 +16,51 @@ pub(super) struct ParallelResults<R, E> {
     pub(super) failure: Option<E>,
 }
 
+/// The items, and the ends of those that were taken.
+struct SharedItems<'a, T, R, E> {
+    items: &'a [T],
+    next: AtomicUsize,
+    has_failed: AtomicBool,
+    ends: Mutex<Vec<(usize, Result<R, E>)>>,
+}
+
+impl<T, R, E> SharedItems<'_, T, R, E> {
+    /// Does the work of one item after another, until none is left or one has failed.
+    fn take_items(&self, work: &impl Fn(&T) -> Result<R, E>) {
+        while !self.has_failed.load(Ordering::Relaxed) {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = self.items.get(place) else {
+                return;
+            };
+            let end = work(item);
+            if end.is_err() {
+                self.has_failed.store(true, Ordering::Relaxed);
+            }
+            if let Ok(mut ends) = self.ends.lock() {
+                ends.push((place, end));
+            }
+        }
+    }
+}
+
 /// Does the work of each item. After a failure no other one begins; what is under way ends.
 pub(super) fn run_each<T: Sync, R: Send, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, E> + Sync,
 ) -> ParallelResults<R, E> {
-    let next = AtomicUsize::new(0);
-    let has_failed = AtomicBool::new(false);
-    let ends = Mutex::new(Vec::with_capacity(items.len()));
-    let take = || {
-        while !has_failed.load(Ordering::Relaxed) {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(place) else { return };
-            let end = work(item);
-            if end.is_err() {
-                has_failed.store(true, Ordering::Relaxed);
-            }
-            if let Ok(mut ends) = ends.lock() {
-                ends.push((place, end));
-            }
-        }
+    let shared = SharedItems {
+        items,
+        next: AtomicUsize::new(0),
+        has_failed: AtomicBool::new(false),
+        ends: Mutex::new(Vec::with_capacity(items.len())),
     };
     thread::scope(|scope| {
         for _ in 1..AT_ONCE.min(items.len()) {
-            scope.spawn(take);
+            scope.spawn(|| shared.take_items(&work));
         }
-        take();
+        shared.take_items(&work);
     });
-    let mut ends = ends.into_inner().unwrap_or_default();
+    let mut ends = shared.ends.into_inner().unwrap_or_default();
     ends.sort_by_key(|(place, _)| *place);
     let mut results = ParallelResults {
         done: items.iter().map(|_| None).collect(),

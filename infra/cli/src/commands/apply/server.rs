@@ -64,15 +64,11 @@ impl ServerTopics {
             });
         }
         let mut unreadable = BTreeSet::new();
-        let mut open = |page: TopicPage| {
-            unreadable.extend(page.unreadable.into_iter().map(|it| it.name));
-            (page.topics, page.cursor)
-        };
         let whole = [("settings", "true"), ("limit", PAGE_TOPICS)];
-        let topics = match session.read_list_with(&["topics"], &whole, &mut open) {
+        let topics = match read_topics(session, &whole, &mut unreadable) {
             // A server of 0.1 lists names alone.
             Err(ClientError::Refused(refusal)) if refusal.status == 400 => {
-                session.read_list(&["topics"], &mut open)?
+                read_topics(session, &[], &mut unreadable)?
             }
             listed => listed?,
         };
@@ -126,6 +122,19 @@ impl ServerTopics {
     }
 }
 
+/// Reads the list of topics with these parameters, and notes the names of those whose records
+/// cannot be read.
+fn read_topics(
+    session: &AdminSession,
+    parameters: &[(&str, &str)],
+    unreadable: &mut BTreeSet<String>,
+) -> Result<Vec<TopicSummary>, ClientError> {
+    session.read_list_with(&["topics"], parameters, |page: TopicPage| {
+        unreadable.extend(page.unreadable.into_iter().map(|it| it.name));
+        (page.topics, page.cursor)
+    })
+}
+
 /// The topic as it is now; `None` if it does not exist.
 pub(super) fn read_current_topic(
     session: &AdminSession,
@@ -154,8 +163,9 @@ pub(super) fn show_made_secrets(
         return;
     };
     let old = before.and_then(|before| before.topic.get("subscriptions"));
-    let is_old = |name: &str| old.is_some_and(|old| old.get(name).is_some());
-    let made = subscriptions.iter_mut().filter(|(name, _)| !is_old(name));
+    let made = subscriptions
+        .iter_mut()
+        .filter(|(name, _)| old.and_then(|old| old.get(name.as_str())).is_none());
     let mut made = made.peekable();
     if made.peek().is_none() {
         return;
@@ -183,9 +193,10 @@ pub(super) fn replace_topic(
     settings: &TopicSettings,
     before: Option<&VersionedTopic>,
 ) -> Result<VersionedTopic, ClientError> {
-    let url = || session.client.base_url().clone();
-    let body = serde_json::to_vec(settings)
-        .map_err(|source| ClientError::Answer { url: url(), source })?;
+    let body = serde_json::to_vec(settings).map_err(|source| ClientError::Answer {
+        url: session.client.base_url().clone(),
+        source,
+    })?;
     let path = ["topics", name.as_str()];
     let call = session
         .call(Method::PUT, &path)
@@ -222,7 +233,7 @@ mod tests {
     use super::*;
     use ureq::http::HeaderValue;
 
-    fn of(etag: Option<&'static str>) -> VersionedTopic {
+    fn topic_with_etag(etag: Option<&'static str>) -> VersionedTopic {
         let headers = etag.map(|etag| (ETAG, HeaderValue::from_static(etag)));
         VersionedTopic {
             topic: Value::Null,
@@ -232,14 +243,24 @@ mod tests {
 
     #[test]
     fn a_tag_that_a_proxy_weakened_is_that_of_the_server() {
-        assert_eq!(of(Some("W/\"1-a\"")).version.as_deref(), Some("\"1-a\""));
-        assert_eq!(of(Some("\"W/\"")).version.as_deref(), Some("\"W/\""));
+        assert_eq!(
+            topic_with_etag(Some("W/\"1-a\"")).version.as_deref(),
+            Some("\"1-a\"")
+        );
+        assert_eq!(
+            topic_with_etag(Some("\"W/\"")).version.as_deref(),
+            Some("\"W/\"")
+        );
     }
 
     #[test]
     fn versions_are_compared_only_where_both_are_known() {
-        let check =
-            |one, other, expected| assert_eq!(of(one).is_same_version(&of(other)), expected);
+        let check = |one, other, expected| {
+            assert_eq!(
+                topic_with_etag(one).is_same_version(&topic_with_etag(other)),
+                expected
+            )
+        };
         check(Some("\"1\""), Some("W/\"1\""), Some(true));
         check(Some("\"1\""), Some("\"2\""), Some(false));
         check(None, None, None);

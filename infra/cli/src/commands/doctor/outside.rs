@@ -88,11 +88,16 @@ pub(super) fn check_from_outside(
 
 /// The answer to a question about the process, or where it does not know that, about health.
 fn probe_state(client: &ServerClient, path: &str) -> Result<ClientResponse, ClientError> {
-    let ask = |path| client.send(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT));
-    match ask(path) {
-        Err(ClientError::Refused(refusal)) if refusal.status == 404 => ask("health"),
+    match request_path(client, path) {
+        Err(ClientError::Refused(refusal)) if refusal.status == 404 => {
+            request_path(client, "health")
+        }
         answer => answer,
     }
+}
+
+fn request_path(client: &ServerClient, path: &str) -> Result<ClientResponse, ClientError> {
+    client.send(ApiCall::new(Method::GET, &[path]).timeout(TIMEOUT))
 }
 
 fn readiness_check(of: &str, answer: Result<ClientResponse, ClientError>) -> CheckView {

@@ -79,12 +79,11 @@ fn add_dead_letters(reply: CommandReply, letters: &[DeadLetterView]) -> CommandR
 }
 
 fn dead_letter_row(letter: &DeadLetterView) -> [String; 6] {
-    let text = |value: &Option<String>| value.clone().unwrap_or_default();
     [
         letter.index.to_string(),
-        text(&letter.id),
-        text(&letter.event_type),
-        text(&letter.reason),
+        letter.id.clone().unwrap_or_default(),
+        letter.event_type.clone().unwrap_or_default(),
+        letter.reason.clone().unwrap_or_default(),
         status_cell(letter.status),
         (if letter.resolved { "yes" } else { "no" }).to_owned(),
     ]
@@ -113,8 +112,10 @@ fn add_deliveries(
     deliveries: &[DeliveryView],
 ) -> CommandReply {
     deliveries.iter().fold(reply, |reply, one| {
-        let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
-        let is_one_of_many = deliveries.iter().filter(is_of_same).count() > 1;
+        let of_same = deliveries
+            .iter()
+            .filter(|other| other.subscription == one.subscription);
+        let is_one_of_many = of_same.count() > 1;
         let resend = resend_command([topic, &one.subscription, id], &one.key, is_one_of_many);
         add_delivery(reply, one, resend)
     })
@@ -193,15 +194,15 @@ fn delivery_state_text(one: &DeliveryView) -> String {
 
 /// What the event is, and since when it is here. The texts are its producer's.
 fn origin_line(one: &DeliveryView) -> String {
-    let member = |name: &str, value: &Option<String>| {
-        value.as_ref().map(|value| format!(", {name} {value}"))
-    };
     let members = [
-        member("type", &one.event_type),
-        member("source", &one.source),
-        member("subject", &one.subject),
+        ("type", &one.event_type),
+        ("source", &one.source),
+        ("subject", &one.subject),
     ];
-    let members: String = members.into_iter().flatten().collect();
+    let members: String = members
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!(", {name} {}", value.as_ref()?)))
+        .collect();
     let line = format!(
         "accepted at {}{members}, delivery {}",
         one.accepted_at.0, one.key
@@ -246,20 +247,26 @@ fn resend_command(words: [&str; 3], key: &str, is_one_of_many: bool) -> String {
 /// A word as a shell reads it. Hidden characters are written as bash and zsh read them, so that the
 /// command means the same when it is copied from a terminal.
 fn shell_quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+=,%".contains(c);
-    let is_hidden = |c: char| is_hidden(c) || matches!(c, '\n' | '\t');
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(needs_no_quotes) {
         return word.to_owned();
     }
-    if !word.contains(is_hidden) {
+    if !word.contains(needs_escape) {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
     let escaped = word.chars().map(|c| match c {
         '\'' | '\\' => format!("\\{c}"),
-        _ if is_hidden(c) => format!("\\U{:08x}", u32::from(c)),
+        _ if needs_escape(c) => format!("\\U{:08x}", u32::from(c)),
         _ => c.to_string(),
     });
     format!("$'{}'", escaped.collect::<String>())
+}
+
+fn needs_no_quotes(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.:/@+=,%".contains(c)
+}
+
+fn needs_escape(c: char) -> bool {
+    is_hidden(c) || matches!(c, '\n' | '\t')
 }
 
 #[cfg(test)]

@@ -70,6 +70,18 @@ pub(super) struct TrackedConnection {
     signals: Arc<ConnectionSignals>,
 }
 
+impl TrackedConnection {
+    /// The rank among those that may be closed for another one: the least goes first. `None` if it
+    /// is being answered and read.
+    fn rank_for_end(&self) -> Option<u8> {
+        match self.state {
+            ConnectionState::New | ConnectionState::Silent => Some(0),
+            ConnectionState::Idle => Some(1),
+            ConnectionState::Busy { .. } => self.is_stalled.then_some(2),
+        }
+    }
+}
+
 /// Every connection by its number.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionTable {
@@ -113,14 +125,11 @@ impl ConnectionTable {
     /// Closes the connection whose end does least harm. Returns `None` if all are being answered
     /// and read.
     pub(super) fn make_room(&mut self) -> Option<CutReason> {
-        let waiting = |it: &TrackedConnection| match it.state {
-            ConnectionState::New | ConnectionState::Silent => Some(0),
-            ConnectionState::Idle => Some(1),
-            ConnectionState::Busy { .. } => it.is_stalled.then_some(2),
-        };
-        let rank =
-            |(id, it): (&u64, &TrackedConnection)| waiting(it).map(|rank| (rank, it.since, *id));
-        let (_, _, victim) = self.connections.iter().filter_map(rank).min()?;
+        let ranked = self
+            .connections
+            .iter()
+            .filter_map(|(id, it)| Some((it.rank_for_end()?, it.since, *id)));
+        let (_, _, victim) = ranked.min()?;
         self.cut_connection(victim);
         Some(CutReason::Full)
     }
@@ -142,12 +151,10 @@ impl ConnectionTable {
             .filter(|it| it.state == ConnectionState::New)?;
         connection.state = ConnectionState::Silent;
         let from = connection.from?;
-        let is_like =
-            |it: &TrackedConnection| it.state == ConnectionState::Silent && it.from == Some(from);
         let mut alike = self
             .connections
             .iter()
-            .filter(|(_, it)| is_like(it))
+            .filter(|(_, it)| it.state == ConnectionState::Silent && it.from == Some(from))
             .map(|(id, _)| *id);
         let oldest = alike.next()?;
         if alike.count() < SILENT_PER_ADDRESS_MAX {

@@ -34,16 +34,6 @@ fn delivery_header(
     written: &DeliveryHeaderSettings,
     batching: BatchPolicy,
 ) -> Result<DeliveryHeader, SettingsError> {
-    let at_fault = |e: DeliveryHeaderError| {
-        let part = match e {
-            DeliveryHeaderError::Name | DeliveryHeaderError::Reserved => "name",
-            DeliveryHeaderError::Pasted(_)
-            | DeliveryHeaderError::ValueLength(_)
-            | DeliveryHeaderError::Value => "value",
-            DeliveryHeaderError::Pointer(_) => "fromEvent",
-        };
-        settings_error(format!("{member}.{part}"), SettingsProblem::Header(e))
-    };
     match (&written.value, &written.from_event) {
         (Some(value), None) if value.is_masked() => Err(settings_error(
             format!("{member}.value"),
@@ -51,7 +41,7 @@ fn delivery_header(
         )),
         (Some(value), None) => {
             DeliveryHeader::with_value(&written.name, value.expose(), written.is_secret)
-                .map_err(at_fault)
+                .map_err(|error| header_error(member, error))
         }
         (None, Some(_)) if written.is_secret => Err(settings_error(
             format!("{member}.isSecret"),
@@ -61,9 +51,19 @@ fn delivery_header(
             format!("{member}.fromEvent"),
             SettingsProblem::BatchedFromEvent,
         )),
-        (None, Some(pointer)) => {
-            DeliveryHeader::from_event(&written.name, pointer).map_err(at_fault)
-        }
+        (None, Some(pointer)) => DeliveryHeader::from_event(&written.name, pointer)
+            .map_err(|error| header_error(member, error)),
         (Some(_), Some(_)) | (None, None) => Err(settings_error(member, SettingsProblem::OneValue)),
     }
+}
+
+fn header_error(member: &str, error: DeliveryHeaderError) -> SettingsError {
+    let part = match error {
+        DeliveryHeaderError::Name | DeliveryHeaderError::Reserved => "name",
+        DeliveryHeaderError::Pasted(_)
+        | DeliveryHeaderError::ValueLength(_)
+        | DeliveryHeaderError::Value => "value",
+        DeliveryHeaderError::Pointer(_) => "fromEvent",
+    };
+    settings_error(format!("{member}.{part}"), SettingsProblem::Header(error))
 }

@@ -9,6 +9,8 @@ use crate::model::{
     RequestRate, SlotLimit, SubscriptionStatus, Timestamp,
 };
 
+const FALLBACK_MEMBER: &str = "endpoint.fallbackUrl";
+
 /// The second endpoint. It needs another link than the first: on the same link it would fail with
 /// the first, and never be used. Where the first must consent, the second needs its host name.
 pub(super) fn compile_fallback(
@@ -18,16 +20,16 @@ pub(super) fn compile_fallback(
     let Some(written) = &settings.fallback_url else {
         return Ok(None);
     };
-    let bad = |problem| settings_error("endpoint.fallbackUrl", problem);
-    let fallback = EndpointUrl::parse(written).map_err(|e| bad(SettingsProblem::Url(e)))?;
+    let fallback = EndpointUrl::parse(written)
+        .map_err(|error| settings_error(FALLBACK_MEMBER, SettingsProblem::Url(error)))?;
     let one = first.link();
     let other = fallback.link();
     match settings.validation {
-        _ if one == other => Err(bad(SettingsProblem::SameLink)),
+        _ if one == other => Err(settings_error(FALLBACK_MEMBER, SettingsProblem::SameLink)),
         EndpointValidation::CloudEvents | EndpointValidation::EventGrid
             if one.host != other.host =>
         {
-            Err(bad(SettingsProblem::NoConsent))
+            Err(settings_error(FALLBACK_MEMBER, SettingsProblem::NoConsent))
         }
         _ => Ok(Some(fallback)),
     }

@@ -30,25 +30,23 @@ pub(crate) fn compile_filter(
         ADVANCED_FILTERS_MAX,
     )?;
     let mut values = 0;
-    let condition = |(index, written): (usize, &AdvancedFilterSettings)| {
-        let fault = |(member, problem): (String, FilterProblem)| {
-            settings_error(
-                format!("filter.advancedFilters[{index}].{member}"),
-                SettingsProblem::Filter(problem),
-            )
-        };
-        compile_condition(written, schema, &mut values).map_err(fault)
-    };
+    let mut conditions = Vec::with_capacity(advanced.len());
+    for (index, written) in advanced.iter().enumerate() {
+        let condition =
+            compile_condition(written, schema, &mut values).map_err(|(member, problem)| {
+                settings_error(
+                    format!("filter.advancedFilters[{index}].{member}"),
+                    SettingsProblem::Filter(problem),
+                )
+            })?;
+        conditions.push(condition);
+    }
     Ok(Filter {
         included_event_types: settings.included_event_types.clone(),
         subject_begins_with: settings.subject_begins_with.clone(),
         subject_ends_with: settings.subject_ends_with.clone(),
         is_subject_case_sensitive: settings.is_subject_case_sensitive,
-        advanced: advanced
-            .iter()
-            .enumerate()
-            .map(condition)
-            .collect::<Result<_, _>>()?,
+        advanced: conditions,
         arrays: settings.enable_advanced_filtering_on_arrays,
     })
 }
@@ -139,8 +137,11 @@ impl FilterOperands<'_> {
                 FilterProblem::Expected("at least one value"),
             ));
         }
-        let parse = |(index, value)| self.parse_value(&format!("values[{index}]"), value, parse);
-        values.iter().enumerate().map(parse).collect()
+        values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| self.parse_value(&format!("values[{index}]"), value, parse))
+            .collect()
     }
 
     /// The only one, `value`.

@@ -87,9 +87,9 @@ fn compile_mapped_field(
             SettingsProblem::NothingMapped,
         ));
     }
-    let is_refused =
-        |value: &String| value.len() > MAPPED_VALUE_BYTES_MAX || value.is_empty() && !may_be_empty;
-    if default_value.as_ref().is_some_and(is_refused) {
+    if let Some(value) = default_value
+        && (value.len() > MAPPED_VALUE_BYTES_MAX || value.is_empty() && !may_be_empty)
+    {
         return Err(settings_error(
             format!("inputMapping.{name}.defaultValue"),
             SettingsProblem::DefaultValue { may_be_empty },

@@ -26,9 +26,11 @@ pub fn check_topic_keys(
         }
         seen.push((name, key));
     }
-    let is_written = |name: KeyName| seen.iter().any(|(it, _)| *it == name);
-    let kept = present.into_iter().flat_map(TopicKeysView::present_keys);
-    for (other, kept) in kept.filter(|(name, _)| !is_written(*name)) {
+    for (other, kept) in present.into_iter().flat_map(TopicKeysView::present_keys) {
+        let is_replaced = seen.iter().any(|(name, _)| *name == other);
+        if is_replaced {
+            continue;
+        }
         if let Some((name, _)) = seen.iter().find(|(_, key)| *key == kept) {
             return Err(settings_error(
                 key_member(*name),

@@ -76,12 +76,14 @@ fn collect_changes(
     after: Option<&Value>,
     changes: &mut Vec<MemberChange>,
 ) {
-    let all = || before.into_iter().chain(after);
     if before == after {
-    } else if all().all(Value::is_object) {
+        return;
+    }
+    let mut sides = before.into_iter().chain(after);
+    if sides.clone().all(Value::is_object) {
         let [before, after] = [before, after].map(|side| side.and_then(Value::as_object));
         compare_members(member, before, after, changes);
-    } else if all().all(Value::is_array) && all().any(has_objects) {
+    } else if sides.clone().all(Value::is_array) && sides.any(has_objects) {
         let [before, after] = [before, after].map(|side| side.and_then(Value::as_array));
         compare_items(
             member,

@@ -92,14 +92,13 @@ pub fn summarize_results(checks: &[CheckView]) -> String {
         CheckResult::Failed,
         CheckResult::Unknown,
     ];
-    let count = |result: &CheckResult| checks.iter().filter(|it| it.result == *result).count();
-    let parts = results
-        .iter()
-        .map(|result| (count(result), result.as_str()));
-    let parts: Vec<_> = parts
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    let mut parts = Vec::new();
+    for result in results {
+        let count = checks.iter().filter(|it| it.result == result).count();
+        if count > 0 {
+            parts.push(format!("{count} {}", result.as_str()));
+        }
+    }
     parts.join(", ")
 }
 

@@ -88,27 +88,21 @@ pub fn open_files_check(of: &str, files: &OpenFiles) -> CheckView {
 
 /// The pressure, and what causes it.
 pub fn pressure_check(view: &PressureView) -> CheckView {
-    let of = "what the monitor measures";
-    let measured_at = view
-        .polled_at
-        .map_or_else(String::new, |at| format!(" (measured {})", at.0));
-    let check = |found: String| CheckView::passed("pressure", of, found + &measured_at);
     let no_monitor = "look for errors in the log of the monitor";
     match view.freshness {
-        PressureFreshness::Missing => check("nothing was measured yet".to_owned())
+        PressureFreshness::Missing => measured_check(view, "nothing was measured yet")
             .with_result(CheckResult::Unknown, "ask again in two minutes"),
         PressureFreshness::Unreadable => {
-            check("what the monitor wrote cannot be understood".to_owned())
+            measured_check(view, "what the monitor wrote cannot be understood")
                 .with_result(CheckResult::Failed, "run one version everywhere")
         }
-        PressureFreshness::Forgotten => {
-            check("the monitor has stopped".to_owned()).with_result(CheckResult::Failed, no_monitor)
-        }
-        _ if !view.monitored => check("resources are not watched, as it is set".to_owned()),
-        PressureFreshness::Stale => check("the monitor has missed polls".to_owned())
+        PressureFreshness::Forgotten => measured_check(view, "the monitor has stopped")
+            .with_result(CheckResult::Failed, no_monitor),
+        _ if !view.monitored => measured_check(view, "resources are not watched, as it is set"),
+        PressureFreshness::Stale => measured_check(view, "the monitor has missed polls")
             .with_result(CheckResult::Warning, no_monitor),
         PressureFreshness::Current => {
-            let found = check(pressure_text(view));
+            let found = measured_check(view, &pressure_text(view));
             let more = "`posthaste pressure` shows each resource; see \"Back pressure\"";
             if !view.refused_tiers.is_empty() {
                 found.with_result(CheckResult::Failed, more)
@@ -119,6 +113,15 @@ pub fn pressure_check(view: &PressureView) -> CheckView {
             }
         }
     }
+}
+
+/// The check of the pressure that found this, with the time at which it was measured.
+fn measured_check(view: &PressureView, found: &str) -> CheckView {
+    let measured_at = view
+        .polled_at
+        .map_or_else(String::new, |at| format!(" (measured {})", at.0));
+    let found = format!("{found}{measured_at}");
+    CheckView::passed("pressure", "what the monitor measures", found)
 }
 
 /// The level, the refused tiers, and each resource and topic that is above normal.

@@ -76,9 +76,12 @@ pub(crate) fn is_corrected(
     present: Option<&SubscriptionSettings>,
     stored: &SubscriptionSettings,
 ) -> bool {
-    let url = |settings: &SubscriptionSettings| EndpointUrl::parse(&settings.endpoint.url).ok();
-    let urls = present.and_then(url).zip(url(stored));
-    let Some((present, (before, after))) = present.zip(urls) else {
+    let Some(present) = present else {
+        return false;
+    };
+    let before = EndpointUrl::parse(&present.endpoint.url);
+    let after = EndpointUrl::parse(&stored.endpoint.url);
+    let (Ok(before), Ok(after)) = (before, after) else {
         return false;
     };
     before.link() == after.link() && (before != after || are_requests_changed(present, stored))
@@ -87,13 +90,9 @@ pub(crate) fn is_corrected(
 /// Whether an event makes another request. A secret that signs no more changes none that an
 /// endpoint takes.
 fn are_requests_changed(present: &SubscriptionSettings, stored: &SubscriptionSettings) -> bool {
-    let secrets = |settings: &SubscriptionSettings| {
-        let secrets = settings.signing.secrets.iter().flatten();
-        let secrets: Vec<_> = secrets.map(|it| it.expose().to_owned()).collect();
-        secrets
-    };
-    let known = secrets(present);
-    let is_signed_anew = secrets(stored).iter().any(|secret| !known.contains(secret));
+    let known: Vec<_> = present.signing.secrets.iter().flatten().collect();
+    let mut secrets = stored.signing.secrets.iter().flatten();
+    let is_signed_anew = secrets.any(|secret| !known.contains(&secret));
     is_signed_anew
         || present.delivery_headers != stored.delivery_headers
         || present.content_mode != stored.content_mode

@@ -67,15 +67,18 @@ pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, ApiPro
 
 /// The endpoint with the normal forms of its URLs, which are where its requests go.
 pub(super) fn normal_endpoint(written: &EndpointSettings) -> Result<EndpointSettings, ApiProblem> {
-    let normal = |member, url| written_url(member, url).map(|url| url.as_str().to_owned());
     let fallback = written.fallback_url.as_deref();
     Ok(EndpointSettings {
-        url: normal("endpoint.url", &written.url)?,
+        url: normal_url("endpoint.url", &written.url)?,
         fallback_url: fallback
-            .map(|url| normal("endpoint.fallbackUrl", url))
+            .map(|url| normal_url("endpoint.fallbackUrl", url))
             .transpose()?,
         ..written.clone()
     })
+}
+
+fn normal_url(member: &str, url: &str) -> Result<String, ApiProblem> {
+    Ok(written_url(member, url)?.as_str().to_owned())
 }
 
 /// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that

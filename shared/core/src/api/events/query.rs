@@ -153,14 +153,14 @@ fn parse_subscription(text: &str) -> Result<String, String> {
 }
 
 fn parse_result(text: &str) -> Result<LogResult, String> {
-    let words = || {
-        LogResult::ALL
-            .iter()
-            .map(|word| format!("`{}`", word.as_str()))
-            .collect::<Vec<_>>()
-    };
     match LogResult::parse(text) {
-        LogResult::Unknown => Err(format!("expected one of {}", words().join(", "))),
+        LogResult::Unknown => {
+            let words: Vec<_> = LogResult::ALL
+                .iter()
+                .map(|word| format!("`{}`", word.as_str()))
+                .collect();
+            Err(format!("expected one of {}", words.join(", ")))
+        }
         result => Ok(result),
     }
 }

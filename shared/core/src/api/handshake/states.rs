@@ -157,19 +157,20 @@ pub fn status_after_action(
             done,
         });
     }
-    let stopped = |state, reason: &str, consent| StatusView {
-        consent,
-        ..StatusView::new(state, Some(reason.to_owned()), begin.now)
-    };
     Ok(match action {
-        SubscriptionAction::Pause => stopped(
-            StatusState::Paused,
-            "paused by an operator",
-            present.consent,
+        SubscriptionAction::Pause => StatusView {
+            consent: present.consent,
+            ..StatusView::new(
+                StatusState::Paused,
+                Some("paused by an operator".to_owned()),
+                begin.now,
+            )
+        },
+        SubscriptionAction::Disable => StatusView::new(
+            StatusState::Disabled,
+            Some("disabled by an operator".to_owned()),
+            begin.now,
         ),
-        SubscriptionAction::Disable => {
-            stopped(StatusState::Disabled, "disabled by an operator", None)
-        }
         SubscriptionAction::Resume => activate_or_ask(present.consent, &settings.endpoint, begin),
         SubscriptionAction::Enable | SubscriptionAction::Validate => {
             activate_or_ask(None, &settings.endpoint, begin)
@@ -187,13 +188,10 @@ pub fn status_after_handshake(
     now: Timestamp,
 ) -> Option<StatusView> {
     let present = current_status(settings, now);
-    let is_same = |own: &SecretText| Secret::new(own.expose()).matches(code.expose());
-    present
-        .handshake
-        .as_ref()?
-        .code
-        .as_ref()
-        .filter(|own| is_same(own))?;
+    let own = present.handshake.as_ref()?.code.as_ref()?;
+    if !Secret::new(own.expose()).matches(code.expose()) {
+        return None;
+    }
     Some(match answer {
         HandshakeResult::Consented { rate } => {
             after_consent(present, &settings.endpoint, *rate, now)
@@ -410,11 +408,10 @@ fn after_silence(present: StatusView, reason: &str, now: Timestamp) -> StatusVie
 
 /// The status as it reads now. What was written before there were states is active.
 fn current_status(settings: &SubscriptionSettings, now: Timestamp) -> StatusView {
-    let active = || StatusView::new(StatusState::Active, None, Timestamp::EPOCH);
-    settings
-        .status
-        .as_ref()
-        .map_or_else(active, |status| status.effective_at(now))
+    match &settings.status {
+        Some(status) => status.effective_at(now),
+        None => StatusView::new(StatusState::Active, None, Timestamp::EPOCH),
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::health::{
     SubscriptionIncident, SubscriptionTries,
 };
 use crate::model::time::format_duration;
-use crate::model::{EventSchema, OutcomeName, SubscriptionName, Timestamp, TopicName};
+use crate::model::{EventSchema, OutcomeName, SubscriptionName, TopicName};
 
 /// The type of a notice about a subscription at which too few events arrive.
 pub const SUBSCRIPTION_FAILING: &str = "dev.posthaste.subscription.failing";
@@ -184,12 +184,11 @@ struct LastTries {
 impl LastTries {
     fn from_tries(tries: &SubscriptionTries) -> Self {
         let failure = tries.last_failure();
-        let text = |time: Timestamp| time.to_string();
         Self {
-            failure_at: failure.map(|failure| text(failure.at)),
+            failure_at: failure.map(|failure| failure.at.to_string()),
             outcome: failure.and_then(|failure| failure.outcome),
             status: failure.and_then(|failure| failure.status),
-            arrived_at: tries.last_arrived_at().map(text),
+            arrived_at: tries.last_arrived_at().map(|at| at.to_string()),
         }
     }
 
@@ -411,6 +410,7 @@ mod tests {
     use super::*;
     use crate::api::notice::Notice;
     use crate::health::{SeenTry, TryResult};
+    use crate::model::Timestamp;
     use serde_json::{Value, json};
     use std::time::Duration;
 

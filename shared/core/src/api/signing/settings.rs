@@ -43,12 +43,15 @@ impl SigningSettings {
     /// The secrets, each with its time.
     pub fn timed_secrets(&self) -> impl Iterator<Item = TimedSecret> {
         let times = self.expires_at.as_deref().unwrap_or_default();
-        let time = |index: usize| times.get(index).copied().flatten();
+
         self.secrets
             .iter()
             .flatten()
             .enumerate()
-            .map(move |(index, secret)| (secret.clone(), time(index)))
+            .map(move |(index, secret)| {
+                let time = times.get(index).copied().flatten();
+                (secret.clone(), time)
+            })
     }
 
     /// The settings as they may be shown.

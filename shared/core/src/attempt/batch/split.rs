@@ -76,10 +76,11 @@ impl SplitProgress {
             .filter(|status| refuses_content(*status));
         self.differs |= answer.do_others_arrive;
         if answer.events > 1 {
-            let splits = |status| {
-                self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status)
-            };
-            if refused.is_some_and(splits) {
+            if let Some(status) = refused
+                && (self.is_split
+                    || answer.was_refused
+                    || policy.permanent_statuses.contains(&status))
+            {
                 self.is_split = true;
                 return SplitDecision::Split;
             }

@@ -28,7 +28,7 @@ pub(super) enum EscapeStyle {
     Html,
 }
 
-/// What stands at the beginning of some bytes.
+/// The unit at the beginning of some bytes.
 enum EscapeUnit {
     /// A byte for itself.
     Literal,
@@ -84,7 +84,7 @@ impl EscapeStyle {
     }
 }
 
-/// What follows a backslash.
+/// Reads the unit that follows a backslash.
 fn json_unit(rest: &[u8]) -> EscapeUnit {
     let Some(first) = rest.first() else {
         return EscapeUnit::Partial;
@@ -141,7 +141,7 @@ fn is_beginning(bytes: &[u8], sign: &[u8]) -> bool {
     }
 }
 
-/// What follows a percent sign.
+/// Reads the unit that follows a percent sign.
 fn percent_unit(rest: &[u8]) -> EscapeUnit {
     match rest.get(..2) {
         Some(digits) => match parse_digits(digits, 16).and_then(|number| u8::try_from(number).ok())
@@ -154,7 +154,7 @@ fn percent_unit(rest: &[u8]) -> EscapeUnit {
     }
 }
 
-/// What follows an ampersand.
+/// Reads the unit that follows an ampersand.
 fn html_unit(rest: &[u8]) -> EscapeUnit {
     if let Some(numbered) = rest.strip_prefix(b"#") {
         return match numbered {
@@ -176,8 +176,10 @@ fn html_unit(rest: &[u8]) -> EscapeUnit {
 /// A character by its number, which may begin with any number of zeros. `before` bytes stand before
 /// its digits.
 fn numbered_unit(digits: &[u8], radix: u32, before: usize) -> EscapeUnit {
-    let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
-    let Some(length) = digits.iter().position(|byte| !is_digit(byte)) else {
+    let Some(length) = digits
+        .iter()
+        .position(|byte| !char::from(*byte).is_digit(radix))
+    else {
         return EscapeUnit::Partial;
     };
     let character = parse_digits(&digits[..length], radix).and_then(char::from_u32);

@@ -103,9 +103,6 @@ fn attribute_header(
     name: &str,
     value: MemberValue<'_>,
 ) -> Result<Option<(HeaderName, HeaderValue)>, OutputError> {
-    let impossible = || OutputError::Header {
-        attribute: name.to_owned(),
-    };
     let text = if value.is_string() {
         value
             .decode_string()
@@ -122,10 +119,14 @@ fn attribute_header(
             .filter(|_| is_visible)
             .map(|value| (CONTENT_TYPE, value)));
     }
-    let header =
-        HeaderName::from_bytes(format!("ce-{name}").as_bytes()).map_err(|_| impossible())?;
-    let value = HeaderValue::from_str(&percent_encoded(&text)).map_err(|_| impossible())?;
-    Ok(Some((header, value)))
+    let header = HeaderName::from_bytes(format!("ce-{name}").as_bytes());
+    let value = HeaderValue::from_str(&percent_encoded(&text));
+    match (header, value) {
+        (Ok(header), Ok(value)) => Ok(Some((header, value))),
+        _ => Err(OutputError::Header {
+            attribute: name.to_owned(),
+        }),
+    }
 }
 
 /// Space, `"`, `%` and everything outside of printable ASCII as `%XY` (HTTP binding, 3.1.3.2).

@@ -17,8 +17,10 @@ const EXCEPTIONS: [(char, char); 4] = [
 /// The text with each character folded. Text that is folded already, nearly all there is, is not
 /// copied.
 pub(super) fn fold_case(text: &str) -> Cow<'_, str> {
-    let is_folded = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
-    if text.bytes().all(is_folded) {
+    let is_folded = text
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_folded {
         return Cow::Borrowed(text);
     }
     if text.is_ascii() {

@@ -105,9 +105,12 @@ fn data_location(rest: &[&str], schema: EventSchema) -> KeyLocation {
     )
 }
 
+fn member_location(name: &str) -> KeyLocation {
+    KeyLocation::Member([Box::from(name)].into())
+}
+
 /// The place of a member of the event itself, by its folded name.
 fn event_location(name: &str, schema: EventSchema) -> Option<KeyLocation> {
-    let member = |name: &str| KeyLocation::Member([Box::from(name)].into());
     match (schema, name) {
         (_, "id") => Some(KeyLocation::Attribute(KeyAttribute::Id)),
         (_, "subject") => Some(KeyLocation::Attribute(KeyAttribute::Subject)),
@@ -117,11 +120,11 @@ fn event_location(name: &str, schema: EventSchema) -> Option<KeyLocation> {
         }
         (EventSchema::CloudEvents, "source") => Some(KeyLocation::Attribute(KeyAttribute::Source)),
         (EventSchema::CloudEvents, "specversion" | "time" | "datacontenttype" | "dataschema")
-        | (EventSchema::EventGrid, "topic") => Some(member(name)),
+        | (EventSchema::EventGrid, "topic") => Some(member_location(name)),
         (EventSchema::CloudEvents, _) => {
             is_attribute_name(name).then(|| KeyLocation::Extension(name.into()))
         }
-        (EventSchema::EventGrid, "dataversion") => Some(member("dataVersion")),
+        (EventSchema::EventGrid, "dataversion") => Some(member_location("dataVersion")),
         (EventSchema::Custom, "topic") => Some(KeyLocation::Attribute(KeyAttribute::Topic)),
         (EventSchema::Custom, "dataversion") => {
             Some(KeyLocation::Attribute(KeyAttribute::DataVersion))

@@ -63,9 +63,9 @@ impl DecimalNumber {
 impl NumberMagnitude {
     /// The magnitude of checked digits; `None` if all of them are 0.
     fn from_digits(whole: &str, fraction: &str, exponent: i64) -> Option<Self> {
-        let digits = || whole.bytes().chain(fraction.bytes());
-        let zeros = digits().position(|digit| digit != b'0')?;
-        let mut significant = digits().skip(zeros);
+        let digits = whole.bytes().chain(fraction.bytes());
+        let zeros = digits.clone().position(|digit| digit != b'0')?;
+        let mut significant = digits.skip(zeros);
         let mut head = 0;
         for _ in 0..HEAD_DIGITS {
             head = head * 10 + u64::from(significant.next().unwrap_or(b'0') - b'0');

@@ -94,15 +94,15 @@ impl FilterSet {
     }
 
     fn look_up(&mut self, place: KeyLocation, index: usize, has_arrays: bool) {
-        let slot = |is_extension| ValueSlot {
+        let slot = ValueSlot {
             index,
-            is_extension,
+            is_extension: matches!(place, KeyLocation::Extension(_)),
             has_arrays,
         };
         match place {
             KeyLocation::Attribute(attribute) => self.attributes.push((attribute, index)),
-            KeyLocation::Member(path) => self.members.insert(&path, slot(false)),
-            KeyLocation::Extension(name) => self.members.insert(&[name], slot(true)),
+            KeyLocation::Member(path) => self.members.insert(&path, slot),
+            KeyLocation::Extension(name) => self.members.insert(&[name], slot),
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct OutageLetters {
 #[error("the mark of the outage is being deleted")]
 pub struct MarkIsGoing;
 
-/// Those of them that are counted.
+/// The letters that are counted.
 struct CountedLetters {
     /// The first time since which the endpoint was not well.
     outage_since: Timestamp,
@@ -72,15 +72,15 @@ impl OutageLetters {
     }
 
     fn uncancelled_letters(&self, cancelled_at: Option<Timestamp>) -> Option<CountedLetters> {
-        let left = || {
-            let outages = self.outages.iter();
-            outages.filter(|(since, _)| cancelled_at.is_none_or(|at| **since > at))
-        };
-        let (&outage_since, _) = left().next()?;
-        let (&since, &letters) = left().next_back()?;
+        let left = self
+            .outages
+            .iter()
+            .filter(|(since, _)| cancelled_at.is_none_or(|at| **since > at));
+        let (&outage_since, _) = left.clone().next()?;
+        let (&since, &letters) = left.clone().next_back()?;
         Some(CountedLetters {
             outage_since,
-            letters: left().map(|(_, letters)| letters).sum(),
+            letters: left.map(|(_, letters)| letters).sum(),
             newest: NewestOutage { since, letters },
         })
     }

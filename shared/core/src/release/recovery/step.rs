@@ -27,7 +27,7 @@ const UNDER_WAY: Duration = Duration::from_mins((24 + 12) * 60 + 30);
 /// The time within which the record of a replay follows the mark that names it.
 const RECORD_FOLLOWS_WITHIN: Duration = Duration::from_hours(1);
 
-/// What wake knows of a mark's subscription.
+/// The facts about a mark's subscription, as wake finds them.
 #[derive(Debug, Clone, Copy)]
 pub struct RecoveryFacts<'a> {
     /// The policy; `None` if the subscription is gone, or another creation.
@@ -71,7 +71,7 @@ impl RecoveryMark {
         self.letters == 0
     }
 
-    /// Its next step, and the mark as it is from then on.
+    /// The next step, and the mark as it is from then on.
     #[must_use]
     pub fn next_step(mut self, facts: &RecoveryFacts<'_>) -> (Self, RecoveryStep) {
         let now = facts.now;

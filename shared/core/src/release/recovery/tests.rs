@@ -29,34 +29,28 @@ const POLICY: RecoveryPolicy = RecoveryPolicy {
 };
 
 fn dead(reason: DeadLetterReason, status: Option<u16>, name_was_unknown: bool) -> DeadLetter {
-    DeadLetter {
-        reason,
-        storage: None,
-        object: None,
-        dropped: false,
-        outage_since: None,
-        delivery: Delivery {
-            topic: TopicName::parse("orders").unwrap(),
-            subscription: SubscriptionName::parse("billing").unwrap(),
-            schema: EventSchema::CloudEvents,
-            published_at: START,
-            not_before: START,
-            attempts: 1,
-            last: Some(LastAttempt {
-                outcome: OutcomeName::GenericError,
-                status,
-                at: START,
-                name_was_unknown,
-                was_unconnected: false,
-                was_connected: false,
-                was_kept: false,
-            }),
-            timed_out: false,
-            identity: None,
-            hops: Hops::default(),
-            events: Vec::new(),
-        },
-    }
+    let delivery = Delivery {
+        topic: TopicName::parse("orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        schema: EventSchema::CloudEvents,
+        published_at: START,
+        not_before: START,
+        attempts: 1,
+        last: Some(LastAttempt {
+            outcome: OutcomeName::GenericError,
+            status,
+            at: START,
+            name_was_unknown,
+            was_unconnected: false,
+            was_connected: false,
+            was_kept: false,
+        }),
+        timed_out: false,
+        identity: None,
+        hops: Hops::default(),
+        events: Vec::new(),
+    };
+    DeadLetter::new(reason, delivery)
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl ResentEventReceiver<'_> {
 }
 
 /// The key and text of the payload that must be stored before its message is sent, if there is one.
-pub(super) fn stored_payload((entry, event): (&DeliveryEntry, &Event)) -> Option<(String, Bytes)> {
+pub(super) fn stored_payload(entry: &DeliveryEntry, event: &Event) -> Option<(String, Bytes)> {
     match &entry.payload {
         EventPayload::Stored { key, .. } => Some((key.clone(), event.json().clone())),
         EventPayload::Inline(_) => None,

@@ -1,4 +1,4 @@
-//! How far a replay from the delivery log has come: it goes forwards, from the oldest record on.
+//! The position of a replay from the delivery log, which goes forwards, from the oldest record on.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const MICROS_PER_SEC: u64 = 1_000_000;
 pub struct ReplayPace {
     per_second: u32,
     began: Timestamp,
-    /// When the next event is due, in microseconds after `began`.
+    /// The time at which the next event is due, in microseconds after `began`.
     next_us: u64,
 }
 
@@ -59,7 +59,7 @@ impl ReplayPace {
         due
     }
 
-    /// When the next event is due.
+    /// The time at which the next event is due.
     pub fn paced_until(&self) -> Timestamp {
         self.began + Duration::from_micros(self.next_us)
     }

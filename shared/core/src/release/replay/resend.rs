@@ -52,7 +52,7 @@ impl EventResend<'_> {
             ..EventMarks::default()
         };
         let entry = receiver.new_entry(event, key.to_owned(), marks, now);
-        let payloads = stored_payload((&entry, event)).into_iter().collect();
+        let payloads = stored_payload(&entry, event).into_iter().collect();
         let delivery = receiver.new_delivery(event.schema(), vec![entry], now, now);
         let body = render_delivery(&delivery);
         ReplayMessage {

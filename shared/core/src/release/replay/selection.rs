@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{
-    AttemptOrigin, DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
+    DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
 };
 use crate::model::{
     Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
@@ -195,14 +195,12 @@ impl ReplaySelection {
 
     /// The keys that were named, in order, after this one; `None` if objects are to be listed.
     pub fn keys_after(&self, after: Option<&str>) -> Option<impl Iterator<Item = &str>> {
-        let is_after = move |key: &&str| after.is_none_or(|after| *key > after);
-        self.keys
-            .as_ref()
-            .map(|keys| keys.iter().map(String::as_str).filter(is_after))
+        let keys = self.keys.as_ref()?.iter().map(String::as_str);
+        Some(keys.filter(move |key| after.is_none_or(|after| *key > after)))
     }
 
-    /// Why an object that a list shows is left out; `None` if it was written in the time that was
-    /// asked for. An object that was named is wanted whenever it was written.
+    /// The reason why an object that a list shows is left out; `None` if it was written in the time
+    /// that was asked for. An object that was named is wanted whenever it was written.
     pub fn leaves_out_object(&self, key: &str, modified_at: Timestamp) -> Option<LeftOutReason> {
         let written = WrittenIn {
             from: self.from,
@@ -260,8 +258,9 @@ impl ReplaySelection {
         }
     }
 
-    /// Why no selected delivery ended with a record; `None` if one may have: one that a producer
-    /// made, for the subscription of this creation. What a replay sent is no part of another one.
+    /// The reason why no selected delivery ended with a record; `None` if one may have: one that a
+    /// producer made, for the subscription of this creation. What a replay sent is no part of
+    /// another one.
     pub fn leaves_out_record(
         &self,
         record: &LogRecord,
@@ -274,7 +273,7 @@ impl ReplaySelection {
                 .event_type
                 .as_ref()
                 .is_some_and(|event_type| self.types.contains(event_type));
-        if matches!(record.origin, AttemptOrigin::Replay | AttemptOrigin::Resend) {
+        if record.origin.is_sent_again() {
             Some(LeftOutReason::SentAgain)
         } else if !is_own {
             Some(LeftOutReason::Former)
@@ -295,8 +294,8 @@ impl ReplaySelection {
         !is_of_letter && (ENDED.contains(&record.result) || is_last)
     }
 
-    /// Why a delivery that has ended is left out; `None` if it ended as is asked for. Its last
-    /// record says that.
+    /// The reason why a delivery that has ended is left out; `None` if it ended as is asked for.
+    /// Its last record says that.
     pub fn leaves_out_end(&self, history: &DeliveryHistory) -> Option<LeftOutReason> {
         let last = history.decisive_record();
         let has_result = match self.result {
@@ -324,7 +323,8 @@ impl ReplaySelection {
             .is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
     }
 
-    /// Why an event is left out; `None` if the subscription of this creation asked for it.
+    /// The reason why an event is left out; `None` if the subscription of this creation asked for
+    /// it.
     pub fn leaves_out_event(
         &self,
         letter: &RestoredLetter,

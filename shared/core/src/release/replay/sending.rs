@@ -155,10 +155,10 @@ impl ReplayContext<'_> {
         let payloads = delivery
             .events
             .iter()
-            .zip(events.iter().map(|event| &event.event));
-        let payloads = payloads.filter_map(stored_payload).collect();
+            .zip(events)
+            .filter_map(|(entry, event)| stored_payload(entry, &event.event));
         ReplayMessage {
-            payloads,
+            payloads: payloads.collect(),
             body: render_delivery(&delivery),
             group: delivery.message_group_id(),
             delay,
@@ -234,14 +234,14 @@ fn marked_entry_size(entry: &DeliveryEntry) -> EventSize {
 
 /// Cuts events into runs of one schema. In an object of ours all have the same.
 fn runs_of_one_schema(events: &[ResentEvent]) -> Vec<std::ops::Range<usize>> {
+    let mut runs = Vec::new();
     let mut start = 0;
-    let runs = events.chunk_by(|one, other| one.event.schema() == other.event.schema());
-    let range = |run: &[ResentEvent]| {
-        let range = start..start + run.len();
-        start = range.end;
-        range
-    };
-    runs.map(range).collect()
+    for run in events.chunk_by(|one, other| one.event.schema() == other.event.schema()) {
+        let end = start + run.len();
+        runs.push(start..end);
+        start = end;
+    }
+    runs
 }
 
 #[cfg(test)]

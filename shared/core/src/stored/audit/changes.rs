@@ -70,22 +70,22 @@ fn change_of_subscription(name: &SubscriptionName, change: MemberChange) -> Memb
 
 /// The publish keys that differ, each named by its mask.
 fn key_changes(before: Option<&TopicRecord>, after: Option<&TopicRecord>) -> Vec<MemberChange> {
-    let masks = |record: Option<&TopicRecord>| -> Value {
-        let keys = record.map(TopicRecord::shown_keys);
-        let masks = keys.iter().flat_map(TopicKeysView::present_keys);
-        masks
-            .map(|(name, key)| (name.to_string(), json!(key.masked_as_one_of_several())))
-            .collect::<serde_json::Map<_, _>>()
-            .into()
-    };
-    let in_keys = |change: MemberChange| MemberChange {
-        member: format!("{KEYS}.{}", change.member),
-        ..change
-    };
-    topic_differences(&masks(before), &masks(after))
+    topic_differences(&masked_keys(before), &masked_keys(after))
         .into_iter()
-        .map(in_keys)
+        .map(|change| MemberChange {
+            member: format!("{KEYS}.{}", change.member),
+            ..change
+        })
         .collect()
+}
+
+fn masked_keys(record: Option<&TopicRecord>) -> Value {
+    let keys = record.map(TopicRecord::shown_keys);
+    let masks = keys.iter().flat_map(TopicKeysView::present_keys);
+    masks
+        .map(|(name, key)| (name.to_string(), json!(key.masked_as_one_of_several())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// The change of a header whose value is secret and therefore looks the same.
@@ -94,12 +94,9 @@ fn hidden_change(
     after: Option<&TopicRecord>,
     name: &SubscriptionName,
 ) -> Option<MemberChange> {
-    let headers = |record: Option<&TopicRecord>| {
-        Some(&record?.settings.subscriptions.get(name)?.delivery_headers).cloned()
-    };
-    let before = headers(before)?;
-    let after = headers(after)?;
-    let [shown_before, shown_after] = [&before, &after].map(|headers| {
+    let before = &before?.settings.subscriptions.get(name)?.delivery_headers;
+    let after = &after?.settings.subscriptions.get(name)?.delivery_headers;
+    let [shown_before, shown_after] = [before, after].map(|headers| {
         headers
             .iter()
             .map(DeliveryHeaderSettings::masked)

@@ -120,10 +120,15 @@ fn assert_in_order(page: &str, record: &Bytes) {
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    let place = |text: &str, name: &str| text.find(&format!("\"{name}\":")).unwrap();
-    names.sort_by_key(|name| place(page, name));
-    let places: Vec<usize> = names.iter().map(|name| place(&text, name)).collect();
-    assert!(places.is_sorted(), "{text}");
+    names.sort_by_key(|name| find_member(page, name));
+    assert!(
+        names.is_sorted_by_key(|name| find_member(&text, name)),
+        "{text}"
+    );
+}
+
+fn find_member(text: &str, name: &str) -> usize {
+    text.find(&format!("\"{name}\":")).unwrap()
 }
 
 fn parse_time(text: &str) -> Timestamp {
@@ -178,14 +183,22 @@ fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
 /// topic, which is Azure's.
 fn page_envelope() -> EventEnvelope {
     let page = parse_object(CUSTOM.as_bytes());
-    let text = |name: &str| page[name].as_str().unwrap().into();
+    let [id, event_time, event_type, data_version, topic, subject] = [
+        "id",
+        "eventTime",
+        "eventType",
+        "dataVersion",
+        "topic",
+        "subject",
+    ]
+    .map(|name| page[name].as_str().unwrap().into());
     EventEnvelope {
-        id: text("id"),
-        event_time: text("eventTime"),
-        event_type: text("eventType"),
-        data_version: text("dataVersion"),
-        topic: text("topic"),
-        subject: text("subject"),
+        id,
+        event_time,
+        event_type,
+        data_version,
+        topic,
+        subject,
     }
 }
 

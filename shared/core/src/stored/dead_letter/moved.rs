@@ -40,17 +40,18 @@ pub struct LetterLine {
     pub letter_text: Option<String>,
 }
 
-/// A dead-letter object with what is resolved in it.
+/// A dead-letter object with what is resolved in it. `Json` keeps both as they are written, or is
+/// any other type for JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct MovedObject {
+pub struct MovedObject<Json = Box<RawValue>> {
     /// Its key.
     pub object: String,
     /// Its dead letters, as they are stored, in order.
-    pub letters: Vec<Box<RawValue>>,
+    pub letters: Vec<Json>,
     /// The list of those that are resolved, as it is stored. Left out where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resolved: Option<Box<RawValue>>,
+    pub resolved: Option<Json>,
 }
 
 /// Why a line, or an object, is none of dead letters.
@@ -178,13 +179,16 @@ impl MovedObject {
         };
         let parsed = ResolvedLetters::parse_bounded(resolved.get().as_bytes(), self.letters.len());
         let states = parsed.map_err(|_| MovedObjectError::Resolved)?;
-        let is_place = |index: &usize| *index < self.letters.len();
-        let is_newer = |(index, newer): (&usize, &LetterPlace)| {
-            states.is_resolved(*index) && is_dead_letter_key(&newer.object)
-        };
-        let are_places = states.places.iter().all(is_place);
+        let are_places = states
+            .places
+            .iter()
+            .all(|index| *index < self.letters.len());
+        let are_newer = states
+            .newer
+            .iter()
+            .all(|(index, newer)| states.is_resolved(*index) && is_dead_letter_key(&newer.object));
         let has_list = is_object_key(&resolved_key(&self.object));
-        if are_places && has_list && states.newer.iter().all(is_newer) {
+        if are_places && has_list && are_newer {
             Ok(states)
         } else {
             Err(MovedObjectError::Resolved)

@@ -20,12 +20,9 @@ pub struct KeyPeriod {
 impl KeyPeriod {
     /// The month of a time.
     pub fn month_of(at: Timestamp) -> Self {
-        let part = |format| at.strftime(format).parse().unwrap_or(1);
-        let year = u16::try_from(part("%Y")).unwrap_or(u16::MAX);
-        let month = u8::try_from(part("%m")).unwrap_or(1);
         Self {
-            year,
-            month,
+            year: at.strftime("%Y").parse().unwrap_or(1),
+            month: at.strftime("%m").parse().unwrap_or(1),
             day: None,
             hour: None,
         }
@@ -75,7 +72,8 @@ impl KeyPeriod {
         format!("{year}/{month}/{}", more.collect::<String>())
     }
 
-    /// Its parts, the oldest first: the days of a month, the hours of a day, none of an hour.
+    /// The parts of the period, the oldest first: the days of a month, the hours of a day, none of
+    /// an hour.
     pub fn sub_periods(self) -> Vec<Self> {
         let parts: Vec<_> = match (self.day, self.hour) {
             (None, _) => (1..=31)

@@ -1,5 +1,5 @@
-//! The inverse of [`dead_letter_record`](super::dead_letter_record): the event as it was, without the members that say what
-//! became of it.
+//! The inverse of [`dead_letter_record`](super::dead_letter_record): the event as it was, without
+//! the members that say what became of it.
 //!
 //! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in
 //! another order. They say no creation, and the time at which Azure took them says nothing about
@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::members::{CLOUD_EVENTS, EVENT_GRID, MemberNames, ORIGINAL_ATTRIBUTES};
+use super::members::{
+    CLOUD_EVENTS, EVENT_GRID, MemberNames, ORIGINAL_ATTRIBUTES, member_value, read_members,
+};
 use crate::events::{Event, EventError, put_back, value_behind, without_members};
 use crate::model::{
     EarlierLife, EventEnvelope, EventSchema, Identity, MAPPED_VALUE_BYTES_MAX,
@@ -73,53 +76,29 @@ pub enum RestoreError {
 #[error("not a JSON array of dead letters")]
 pub struct NotDeadLetters(#[source] pub(super) serde_json::Error);
 
-/// The member that every dead letter has has another name in CloudEvents, which knows lower case
-/// only. What has it with another value than a text is a member of the producer's own.
-#[derive(Deserialize)]
-struct ReasonMembers<'a> {
-    #[serde(rename = "deadLetterReason", borrow)]
-    event_grid: Option<&'a RawValue>,
-    #[serde(rename = "deadletterreason", borrow)]
-    cloud_events: Option<&'a RawValue>,
-}
-
-/// The members that say for whom an event was accepted, and when, under both their names.
-#[derive(Deserialize)]
-struct AcceptanceMembers<'a> {
-    #[serde(rename = "subscriptionIdentity", borrow)]
-    event_grid_identity: Option<&'a RawValue>,
-    #[serde(rename = "subscriptionidentity", borrow)]
-    cloud_events_identity: Option<&'a RawValue>,
-    #[serde(rename = "publishTime", borrow)]
-    event_grid_time: Option<&'a RawValue>,
-    #[serde(rename = "publishtime", borrow)]
-    cloud_events_time: Option<&'a RawValue>,
-}
-
-/// A member's text, if it is one.
-pub(super) fn member_text(raw: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-impl AcceptanceMembers<'_> {
-    /// Reads the members under their names in this schema.
-    fn read_for_schema(&self, schema: EventSchema) -> (Option<Identity>, Option<Timestamp>) {
-        let (identity, time) = match schema {
-            EventSchema::EventGrid | EventSchema::Custom => {
-                (self.event_grid_identity, self.event_grid_time)
-            }
-            EventSchema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
-        };
-        let identity = member_text(identity).and_then(|text| Identity::parse(&text));
-        (identity, member_text(time).and_then(|text| own_time(&text)))
-    }
-}
-
 /// A time as we write it: with seven digits behind the second, of which the last four are zeros.
 /// Event Grid's own has ten millionths of a second, and one in ten thousand looks like ours.
 fn own_time(text: &str) -> Option<Timestamp> {
     let time = Timestamp::parse(text).ok()?;
     (time.to_event_grid() == text).then_some(time)
+}
+
+/// The members that we added to a record. They stand behind the reason.
+struct OwnMembers<'a> {
+    record: &'a Bytes,
+    /// The name of the reason's member.
+    reason: &'static str,
+}
+
+impl OwnMembers<'_> {
+    /// Reads a member; `None` if it is missing, or no such value.
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_str(value_behind(self.record, self.reason, name)?).ok()
+    }
+
+    fn read_time(&self, name: &str) -> Option<Timestamp> {
+        own_time(&self.read::<String>(name)?)
+    }
 }
 
 impl RestoredLetter {
@@ -136,8 +115,8 @@ impl RestoredLetter {
         })
     }
 
-    /// The life that it has when it is sent again: its first acceptance stays. `None` if it does not
-    /// say when it was accepted.
+    /// The life that it has when it is sent again: its first acceptance stays. `None` if it does
+    /// not say when it was accepted.
     pub fn earlier_life(&self) -> Option<EarlierLife> {
         let first = self.published_at.map(|accepted_at| EarlierLife {
             accepted_at,
@@ -157,22 +136,29 @@ impl RestoredLetter {
     }
 }
 
-impl ReasonMembers<'_> {
-    fn read_reason(self) -> Option<(String, MemberNames, EventSchema)> {
-        match (member_text(self.event_grid), member_text(self.cloud_events)) {
-            (Some(reason), _) => Some((reason, EVENT_GRID, EventSchema::EventGrid)),
-            (None, Some(reason)) => Some((reason, CLOUD_EVENTS, EventSchema::CloudEvents)),
-            (None, None) => None,
-        }
+/// The reason why a record's event was given up, with the names of its schema. The reason has
+/// another name in CloudEvents; what has that name with another value than a text is a member of
+/// the producer's own.
+fn read_reason(record: &[u8]) -> Option<(String, MemberNames, EventSchema)> {
+    let names = [EVENT_GRID.reason, CLOUD_EVENTS.reason];
+    let [event_grid, cloud_events] = read_members(record, names)?;
+    match (member_value(event_grid), member_value(cloud_events)) {
+        (Some(reason), _) => Some((reason, EVENT_GRID, EventSchema::EventGrid)),
+        (None, Some(reason)) => Some((reason, CLOUD_EVENTS, EventSchema::CloudEvents)),
+        (None, None) => None,
     }
 }
 
 /// Whether a text can be a `webhook-id`: who copies letters may have changed it.
 fn is_webhook_id(text: &str) -> bool {
-    let is_in_ids = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    text.strip_prefix(WEBHOOK_ID_PREFIX)
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_in_ids))
-        && text.len() <= LETTER_WEBHOOK_ID_BYTES_MAX
+    let Some(rest) = text.strip_prefix(WEBHOOK_ID_PREFIX) else {
+        return false;
+    };
+    text.len() <= LETTER_WEBHOOK_ID_BYTES_MAX
+        && !rest.is_empty()
+        && rest
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 /// The parts of an object, each restored by itself. `output` is the schema in which their
@@ -191,28 +177,27 @@ pub fn restore_all(
 
 /// The event of one dead letter.
 pub fn restore_letter(record: &Bytes, output: EventSchema) -> Result<RestoredLetter, RestoreError> {
-    let written: ReasonMembers<'_> =
-        serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
-    let (reason, names, schema) = written.read_reason().ok_or(RestoreError::NotADeadLetter)?;
+    let (reason, names, schema) = read_reason(record).ok_or(RestoreError::NotADeadLetter)?;
     // Members of the producer's own may have these names: they say nothing, and cost nothing.
-    let accepted = serde_json::from_slice::<AcceptanceMembers<'_>>(record);
-    let (identity, published_at) = accepted
-        .map(|accepted| accepted.read_for_schema(schema))
-        .unwrap_or_default();
-    let own_text = |name| {
-        value_behind(record, names.reason, name)
-            .and_then(|json| serde_json::from_str::<String>(json).ok())
+    let accepted = read_members(record, [names.identity, names.published]);
+    let [identity, published_at] = accepted.unwrap_or_default();
+    let identity = member_value::<String>(identity).and_then(|text| Identity::parse(&text));
+    let published_at = member_value::<String>(published_at).and_then(|text| own_time(&text));
+    let ours = OwnMembers {
+        record,
+        reason: names.reason,
     };
-    let delivery_key = own_text(names.key);
-    let webhook_id = own_text(names.webhook_id).filter(|id| is_webhook_id(id));
-    let own_time_of = |name| own_text(name).and_then(|text| own_time(&text));
-    let outage_since = own_time_of(names.outage);
-    let recoveries = value_behind(record, names.reason, names.recoveries)
-        .and_then(|json| serde_json::from_str(json).ok());
-    let earlier = own_time_of(names.first_published).map(|accepted_at| EarlierLife {
-        accepted_at,
-        recoveries: recoveries.unwrap_or_default(),
-    });
+    let delivery_key = ours.read(names.key);
+    let webhook_id = ours
+        .read(names.webhook_id)
+        .filter(|id: &String| is_webhook_id(id));
+    let outage_since = ours.read_time(names.outage);
+    let earlier = ours
+        .read_time(names.first_published)
+        .map(|accepted_at| EarlierLife {
+            accepted_at,
+            recoveries: ours.read(names.recoveries).unwrap_or_default(),
+        });
     let text = without_our_members(record, &names);
     let event = match (schema, output) {
         (EventSchema::EventGrid, EventSchema::Custom) => custom_event(&text)?,

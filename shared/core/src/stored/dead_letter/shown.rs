@@ -1,13 +1,13 @@
-//! What a list shows of a dead letter, read without its event.
+//! A dead letter as a list shows it, read without its event.
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::restore::{NotDeadLetters, member_text};
+use super::members::{CLOUD_EVENTS, EVENT_GRID, member_value, read_members};
+use super::restore::NotDeadLetters;
 
-/// What a dead letter says of its event and of its attempts. What is missing or of another kind is
-/// `None`.
+/// A dead letter's words about its event and its attempts. A member that is missing, or of another
+/// kind, is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownLetter {
     /// The event's id.
@@ -22,29 +22,6 @@ pub struct ShownLetter {
     pub status: Option<u16>,
 }
 
-/// The members under both their names: CloudEvents know lower case only.
-#[derive(Deserialize)]
-struct ShownMembers<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(rename = "eventType", borrow)]
-    event_grid_type: Option<&'a RawValue>,
-    #[serde(rename = "type", borrow)]
-    cloud_events_type: Option<&'a RawValue>,
-    #[serde(rename = "deadLetterReason", borrow)]
-    event_grid_reason: Option<&'a RawValue>,
-    #[serde(rename = "deadletterreason", borrow)]
-    cloud_events_reason: Option<&'a RawValue>,
-    #[serde(rename = "deliveryAttempts", borrow)]
-    event_grid_attempts: Option<&'a RawValue>,
-    #[serde(rename = "deliveryattempts", borrow)]
-    cloud_events_attempts: Option<&'a RawValue>,
-    #[serde(rename = "lastHttpStatusCode", borrow)]
-    event_grid_status: Option<&'a RawValue>,
-    #[serde(rename = "lasthttpstatuscode", borrow)]
-    cloud_events_status: Option<&'a RawValue>,
-}
-
 /// The letters of an object, in order.
 pub fn shown_letters(object: &Bytes) -> Result<Vec<ShownLetter>, NotDeadLetters> {
     let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
@@ -57,30 +34,35 @@ pub(super) fn is_letter(record: &RawValue) -> bool {
 }
 
 fn shown_letter(record: &RawValue) -> ShownLetter {
-    let Ok(members) = serde_json::from_str::<ShownMembers<'_>>(record.get()) else {
+    let names = [
+        "id",
+        "eventType",
+        EVENT_GRID.reason,
+        EVENT_GRID.attempts,
+        EVENT_GRID.status,
+        "type",
+        CLOUD_EVENTS.reason,
+        CLOUD_EVENTS.attempts,
+        CLOUD_EVENTS.status,
+    ];
+    let Some([id, members @ ..]) = read_members(record.get().as_bytes(), names) else {
         return ShownLetter::default();
     };
-    let id = member_text(members.id);
-    if let Some(reason) = member_text(members.event_grid_reason) {
-        return ShownLetter {
-            id,
-            event_type: member_text(members.event_grid_type),
-            reason: Some(reason),
-            attempts: member_number(members.event_grid_attempts),
-            status: member_number(members.event_grid_status),
-        };
-    }
+    let [event_grid @ .., _, _, _, _] = members;
+    let [_, _, _, _, cloud_events @ ..] = members;
+    let is_event_grid = member_value::<String>(event_grid[1]).is_some();
+    let [event_type, reason, attempts, status] = if is_event_grid {
+        event_grid
+    } else {
+        cloud_events
+    };
     ShownLetter {
-        id,
-        event_type: member_text(members.cloud_events_type),
-        reason: member_text(members.cloud_events_reason),
-        attempts: member_number(members.cloud_events_attempts),
-        status: member_number(members.cloud_events_status),
+        id: member_value(id),
+        event_type: member_value(event_type),
+        reason: member_value(reason),
+        attempts: member_value(attempts),
+        status: member_value(status),
     }
-}
-
-fn member_number(raw: Option<&RawValue>) -> Option<u16> {
-    serde_json::from_str(raw?.get()).ok()
 }
 
 #[cfg(test)]

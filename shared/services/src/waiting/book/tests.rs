@@ -307,7 +307,7 @@ async fn scheduled_events_are_not_corrected() {
     let topic = topic_name("orders");
     let name = subscription_name("a");
     let later = world.clock.now() + Duration::from_hours(2);
-    let key = layout::scheduled_key(later, (&topic, &name), "r", &[Bytes::from_static(b"{}")]);
+    let key = layout::scheduled_key(later, &topic, &name, "r", &[Bytes::from_static(b"{}")]);
     world.store.write(&key, "");
     world.clock.advance(QUIET);
     world.come_to_rest().await;

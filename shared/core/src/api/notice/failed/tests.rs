@@ -17,34 +17,28 @@ fn entry() -> DeliveryEntry {
 }
 
 fn letter(schema: EventSchema) -> DeadLetter {
-    DeadLetter {
-        reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
-        storage: None,
-        object: None,
-        dropped: false,
-        outage_since: None,
-        delivery: Delivery {
-            topic: TopicName::parse("Orders").unwrap(),
-            subscription: SubscriptionName::parse("billing").unwrap(),
-            schema,
-            published_at: Timestamp::from_millis(1_700_000_000_000),
-            not_before: Timestamp::EPOCH,
-            attempts: 3,
-            last: Some(LastAttempt {
-                outcome: OutcomeName::Busy,
-                status: Some(503),
-                at: Timestamp::from_millis(1_700_000_001_000),
-                name_was_unknown: false,
-                was_unconnected: false,
-                was_kept: false,
-                was_connected: false,
-            }),
-            timed_out: false,
-            identity: None,
-            hops: crate::model::Hops::default(),
-            events: vec![entry()],
-        },
-    }
+    let delivery = Delivery {
+        topic: TopicName::parse("Orders").unwrap(),
+        subscription: SubscriptionName::parse("billing").unwrap(),
+        schema,
+        published_at: Timestamp::from_millis(1_700_000_000_000),
+        not_before: Timestamp::EPOCH,
+        attempts: 3,
+        last: Some(LastAttempt {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+            at: Timestamp::from_millis(1_700_000_001_000),
+            name_was_unknown: false,
+            was_unconnected: false,
+            was_kept: false,
+            was_connected: false,
+        }),
+        timed_out: false,
+        identity: None,
+        hops: crate::model::Hops::default(),
+        events: vec![entry()],
+    };
+    DeadLetter::new(DeadLetterReason::MaxDeliveryAttemptsExceeded, delivery)
 }
 
 fn notice(from: EventSchema, text: Option<&str>, to: EventSchema) -> Event {
