@@ -119,7 +119,7 @@ mod tests {
         );
         refused(
             "# ours\nBatchPointItemExpiryInterval: 00:06:00\n",
-            "a.yaml:2:31: BatchPointItemExpiryInterval: expected 00:05:00, as the documents have it, ",
+            "a.yaml:2:31: BatchPointItemExpiryInterval is 360s; expected 00:05:00, as the documents have it, ",
         );
         refused(
             "BatchPointBatchSize: 40\nSubmissionQueueMediumThreshold: 1000\n",

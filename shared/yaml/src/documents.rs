@@ -165,8 +165,8 @@ fn mistakes_in_keys_of_back_pressure_are_named_at_once() {
         "expected a text, found a list",
     );
     check(
-        "PercentagePhysicalMemoryUsedLimit",
-        "4",
-        "expected a whole number from 5 to 100",
+        "DatabaseDiskSpaceReserve",
+        "-1",
+        "expected a number of bytes or a size such as 384 MB",
     );
 }

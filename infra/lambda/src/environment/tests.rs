@@ -329,7 +329,7 @@ fn refused_settings_name_the_variable_key_and_rule() {
     );
     check(
         r#"{"BatchPointItemExpiryInterval": "00:06:00"}"#,
-        "BatchPointItemExpiryInterval: expected 00:05:00, as the documents have it, because",
+        "BatchPointItemExpiryInterval is 360s; expected 00:05:00, as the documents have it, because",
     );
     check(
         r#"{"SubmissionQueueMediumThreshold": 1000}"#,

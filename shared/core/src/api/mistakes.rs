@@ -51,29 +51,47 @@ pub fn read_written<T: DeserializeOwned>(
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Result<T, Vec<InputMistake>> {
     let mut tree = InputNode::from_written(written);
-    let mut found = Vec::new();
-    for steps in tree.take_out_repeated() {
-        found.push(duplicate_member(tree.member_path(&steps)));
-    }
-    let mut reads_left = VALUES_READ_MAX / tree.value_count();
-    let mut next = match read_tree(&mut tree, notation, &check) {
-        Ok(value) if found.is_empty() => return Ok(value),
-        Ok(_) => None,
-        Err(fault) => Some(fault),
-    };
-    while found.len() < MISTAKES_MAX
-        && let Some((steps, fault)) = next
-    {
-        if !tree.explains_fault(&steps, &fault) {
-            found.push(fault_to_mistake(&tree, &steps, &fault));
-        }
-        if reads_left == 0 || !tree.repair_fault(&steps, &fault) {
-            break;
-        }
+    let repeated = tree.take_out_repeated().into_iter();
+    let mut found: Vec<_> = repeated.map(InputMistake::of_repeated_name).collect();
+    let mut reads_left = 1 + VALUES_READ_MAX / tree.value_count();
+    while found.len() < MISTAKES_MAX && reads_left > 0 {
         reads_left -= 1;
-        next = read_tree(&mut tree, notation, &check).err();
+        match read_tree(&mut tree, notation, &check) {
+            Ok(value) if found.is_empty() => return Ok(value),
+            Ok(_) => break,
+            Err((steps, fault)) => {
+                if !tree.explains_fault(&steps, &fault) {
+                    found.push(InputMistake::of_fault(&tree, &steps, &fault));
+                }
+                if !tree.repair_fault(&steps, &fault) {
+                    break;
+                }
+            }
+        }
     }
     Err(found)
+}
+
+impl InputMistake {
+    /// The mistake of a member whose name its object has already.
+    fn of_repeated_name(member: String) -> Self {
+        Self {
+            member,
+            is_at_name: true,
+            text: TWICE.to_owned(),
+        }
+    }
+
+    fn of_fault(tree: &InputNode, steps: &[String], fault: &ValueFault) -> Self {
+        Self {
+            member: tree.member_path(steps),
+            is_at_name: matches!(
+                fault,
+                ValueFault::UnknownMember { .. } | ValueFault::Missing(_)
+            ),
+            text: fault.to_string(),
+        }
+    }
 }
 
 /// Reads the answer of a server, which may be newer than this program. Members that a `T` does not
@@ -136,27 +154,6 @@ fn read_tree<T: DeserializeOwned>(
         )
     })?;
     Ok(value)
-}
-
-/// The mistake of a member that its object has more than once.
-fn duplicate_member(member: String) -> InputMistake {
-    InputMistake {
-        member,
-        is_at_name: true,
-        text: TWICE.to_owned(),
-    }
-}
-
-fn fault_to_mistake(tree: &InputNode, steps: &[String], fault: &ValueFault) -> InputMistake {
-    let is_at_name = matches!(
-        fault,
-        ValueFault::UnknownMember { .. } | ValueFault::Missing(_)
-    );
-    InputMistake {
-        member: tree.member_path(steps),
-        is_at_name,
-        text: fault.to_string(),
-    }
 }
 
 #[cfg(test)]

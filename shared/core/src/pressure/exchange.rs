@@ -7,14 +7,23 @@
 
 mod value;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
-use self::value::{ByteSize, ItemExpiry, MemoryLimit, TimeSpan};
+use self::value::{ByteSize, TimeSpan};
 use super::table::FORMULA_STEPS;
 use super::{
-    PressureProfile, PressureSettings, Resource, SettingsError, ThresholdRule, ThresholdSettings,
-    keys, rows_of_profile,
+    PressureProfile, PressureSettings, Resource, SettingBound, SettingsError, ThresholdRule,
+    ThresholdSettings, keys, rows_of_profile, rule,
 };
+
+/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above
+/// zero.
+const MEMORY_LIMIT: SettingBound<u64> = SettingBound::Within(5, 100);
+
+/// The time after which a message of a batch expires in the documents.
+const ITEM_EXPIRY: Duration = Duration::from_mins(5);
 
 /// The keys of a file of settings, as they stand there. A file of nothing but comments has none.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -38,12 +47,11 @@ struct ExchangeKeys {
     database_disk_space_reserve: Option<ByteSize>,
     database_logging_disk_space_reserve_max: Option<ByteSize>,
     dehydrate_messages_under_memory_pressure: Option<bool>,
-    percentage_physical_memory_used_limit: Option<MemoryLimit>,
+    percentage_physical_memory_used_limit: Option<u64>,
     batch_point_use_cost_for_pressure: Option<bool>,
     batch_point_batch_size: Option<u32>,
     batch_point_batch_timeout: Option<TimeSpan>,
-    #[expect(dead_code, reason = "only the documents' value is read")]
-    batch_point_item_expiry_interval: Option<ItemExpiry>,
+    batch_point_item_expiry_interval: Option<TimeSpan>,
     submission_queue_history_depth: Option<u32>,
     version_buckets_history_depth: Option<u32>,
     batch_point_history_depth: Option<u32>,
@@ -88,6 +96,17 @@ pub enum ExchangeError {
         keys::ENABLED
     )]
     SwitchedOff,
+    /// A length of time that nothing here corresponds to, other than the documents'.
+    #[error(
+        "{} is {found:?}; expected 00:05:00, as the documents have it, because nothing here \
+         corresponds to it: a batch ends with its commit, so that no message is ever left in it \
+         to expire",
+        keys::BATCH_ITEM_EXPIRY
+    )]
+    ItemExpiry {
+        /// The length as it was set.
+        found: Duration,
+    },
     /// The settings as a whole break a rule.
     #[error(transparent)]
     Rule(#[from] SettingsError),
@@ -98,6 +117,7 @@ impl ExchangeError {
     pub fn key(&self) -> Option<&'static str> {
         match self {
             Self::SwitchedOff => Some(keys::ENABLED),
+            Self::ItemExpiry { .. } => Some(keys::BATCH_ITEM_EXPIRY),
             Self::Rule(error) => error.key(),
         }
     }
@@ -115,6 +135,7 @@ impl ExchangeSettings {
         &self,
         mut settings: PressureSettings,
     ) -> Result<PressureSettings, ExchangeError> {
+        self.0.check()?;
         let was_on = settings.enable_resource_monitoring;
         self.0.change_single_values(&mut settings);
         self.0.change_thresholds(&mut settings);
@@ -127,17 +148,24 @@ impl ExchangeSettings {
 }
 
 impl ExchangeKeys {
+    /// Checks what is no setting of its own here.
+    fn check(&self) -> Result<(), ExchangeError> {
+        if let Some(limit) = self.percentage_physical_memory_used_limit {
+            rule::check_number(keys::MEMORY_LIMIT, limit, MEMORY_LIMIT)?;
+        }
+        match self.batch_point_item_expiry_interval.map(Duration::from) {
+            Some(found) if found != ITEM_EXPIRY => Err(ExchangeError::ItemExpiry { found }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn change_single_values(&self, settings: &mut PressureSettings) {
-        let PressureSettings {
-            tarpit,
-            disk,
-            batch_points,
-            ..
-        } = settings;
+        let tarpit = &mut settings.tarpit;
         replace(&mut tarpit.base, self.tarpit_base);
         replace(&mut tarpit.start, self.tarpit_start);
         replace(&mut tarpit.step, self.tarpit_step);
         replace(&mut tarpit.max, self.tarpit_max);
+        let disk = &mut settings.disk;
         replace(
             &mut disk.checkpoint_depth_bytes,
             self.database_check_point_depth_max,
@@ -147,6 +175,7 @@ impl ExchangeKeys {
             &mut disk.log_bytes_max,
             self.database_logging_disk_space_reserve_max,
         );
+        let batch_points = &mut settings.batch_points;
         replace(
             &mut batch_points.uses_cost,
             self.batch_point_use_cost_for_pressure,
@@ -233,7 +262,7 @@ impl ExchangeKeys {
             ],
             Resource::SystemMemory => {
                 let (medium, normal) = FORMULA_STEPS;
-                let limit = self.percentage_physical_memory_used_limit.map(u64::from);
+                let limit = self.percentage_physical_memory_used_limit;
                 [normal, medium, 0].map(|step| Some(limit? - step))
             }
             Resource::DeadLetterBacklog => [

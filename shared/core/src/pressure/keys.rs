@@ -27,6 +27,8 @@ pub(super) const MEMORY_LIMIT: &str = "PercentagePhysicalMemoryUsedLimit";
 pub(super) const BATCH_SIZE: &str = "BatchPointBatchSize";
 /// The time for which a batch takes messages.
 pub(super) const BATCH_TIMEOUT: &str = "BatchPointBatchTimeout";
+/// Has no counterpart; only the documents' value is taken.
+pub(super) const BATCH_ITEM_EXPIRY: &str = "BatchPointItemExpiryInterval";
 
 /// The keys of one resource.
 #[derive(Debug, Clone, Copy)]

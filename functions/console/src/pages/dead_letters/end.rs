@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
-use crate::api::{ApiRefusal, ManageApi, RequestTarget};
+use crate::api::{ApiRefusal, ManageApi};
 use crate::console::PageContext;
-use crate::display::{foreign_text, number};
+use crate::display::number;
 use crate::extract::FormFields;
 use crate::filters::hidden_fields;
 use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
@@ -85,7 +85,7 @@ async fn end_letters(
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
-    let Some(target) = asked.request_target() else {
+    let Some(target) = asked.search.action_target(asked.end.verb) else {
         return Err(asked.refused_page(&ApiRefusal::default()));
     };
     let sent = api
@@ -103,18 +103,6 @@ async fn end_letters(
 }
 
 impl EndingForm {
-    fn request_target(&self) -> Option<RequestTarget> {
-        let (topic, name) = self.search.owner()?;
-        Some(RequestTarget::new(&[
-            "topics",
-            topic,
-            "subscriptions",
-            name,
-            "dead-letters",
-            self.end.verb,
-        ]))
-    }
-
     fn request_body(&self) -> Map<String, Value> {
         let mut body = self.search.request_body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
@@ -134,7 +122,7 @@ impl EndingForm {
         let title = format!("{}: dry run", self.title());
         let body = html! {
             p {
-                "Of " (self.owner_text()) ", " (at_least) strong { (number(answer.events)) }
+                "Of " (self.search.owner_text()) ", " (at_least) strong { (number(answer.events)) }
                 " dead letters would be " (self.end.done) "."
             }
             (self.count_facts(answer))
@@ -143,7 +131,7 @@ impl EndingForm {
                 @if answer.events > 0 {
                     (self.action_form(visit, None, &format!("{} these dead letters", self.title())))
                 }
-                (self.back_link())
+                (self.search.back_link())
             }
             @if answer.events == 0 {
                 p.empty { "There is nothing to " (self.end.verb) ". Change the filters." }
@@ -167,7 +155,7 @@ impl EndingForm {
                 @if let Some(cursor) = &answer.cursor {
                     (self.action_form(visit, Some(cursor), "Continue with the rest"))
                 }
-                (self.back_link())
+                (self.search.back_link())
             }
         };
         ConsolePage::new(self.title(), body).in_section(MenuSection::DeadLetters)
@@ -214,15 +202,6 @@ impl EndingForm {
         }
     }
 
-    fn owner_text(&self) -> Markup {
-        let (topic, name) = self.search.owner().unwrap_or_default();
-        html! { (foreign_text(topic)) " / " (foreign_text(name)) }
-    }
-
-    fn back_link(&self) -> Markup {
-        html! { a.button href=(self.search.page_address(None)) { "Back to the dead letters" } }
-    }
-
     fn title(&self) -> &'static str {
         if self.end.done == DELETE.done {
             "Delete"
@@ -248,7 +227,7 @@ impl EndingForm {
             } @else {
                 p { "Choose a topic and a subscription first." }
             }
-            p { (self.back_link()) }
+            p { (self.search.back_link()) }
         };
         let status = if refusal.status == 0 {
             StatusCode::BAD_REQUEST

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
-use crate::api::{ApiRefusal, RequestTarget};
+use crate::api::ApiRefusal;
 use crate::console::PageContext;
 use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, number};
 use crate::extract::FormFields;
@@ -37,7 +37,7 @@ pub(crate) async fn submit_replay(
     fields: FormFields,
 ) -> Result<Response, ConsolePage> {
     let asked = ReplayForm::from_form(&fields, &visit);
-    let Some(target) = asked.request_target() else {
+    let Some(target) = asked.search.action_target("replay") else {
         return Err(asked.refused_page(&ApiRefusal::default()));
     };
     if !asked.is_dry_run {
@@ -76,18 +76,6 @@ impl ReplayForm {
         }
     }
 
-    fn request_target(&self) -> Option<RequestTarget> {
-        let (topic, name) = self.search.owner()?;
-        Some(RequestTarget::new(&[
-            "topics",
-            topic,
-            "subscriptions",
-            name,
-            "dead-letters",
-            "replay",
-        ]))
-    }
-
     fn request_body(&self) -> Map<String, Value> {
         let mut body = self.search.request_body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
@@ -111,7 +99,7 @@ impl ReplayForm {
         let at_least = if preview.is_complete { "" } else { "at least " };
         let body = html! {
             p {
-                "The replay to " (self.owner_text()) " would send " (at_least)
+                "The replay to " (self.search.owner_text()) " would send " (at_least)
                 strong { (number(preview.events)) } " events, at " (self.rate_text()) "."
             }
             (count_facts(preview))
@@ -119,16 +107,11 @@ impl ReplayForm {
             (self.search.until_hint())
             div.actions {
                 @if preview.events > 0 { (self.start_form(visit)) }
-                a.button href=(self.search.page_address(None)) { "Back to the dead letters" }
+                (self.search.back_link())
             }
             @if preview.events == 0 { p.empty { "There is nothing to send. Change the filters." } }
         };
         ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
-    }
-
-    fn owner_text(&self) -> Markup {
-        let (topic, name) = self.search.owner().unwrap_or_default();
-        html! { (foreign_text(topic)) " / " (foreign_text(name)) }
     }
 
     fn rate_text(&self) -> Markup {
@@ -164,7 +147,7 @@ impl ReplayForm {
             } @else {
                 p { "A replay needs a topic and a subscription." }
             }
-            p { a.button href=(self.search.page_address(None)) { "Back to the dead letters" } }
+            p { (self.search.back_link()) }
         };
         let status = if refusal.status == 0 {
             StatusCode::BAD_REQUEST

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::PATH;
+use crate::display::foreign_text;
 use crate::extract::FormFields;
 use crate::filters::{FormField, ROWS_MAX, checkbox};
 use crate::pages::topic_names::TopicNames;
@@ -165,6 +166,28 @@ impl DeadLetterSearch {
     /// The subscription that is chosen.
     pub(super) fn owner(&self) -> Option<(&str, &str)> {
         self.topic.as_deref().zip(self.subscription.as_deref())
+    }
+
+    /// The request that does this to the subscription's dead letters; `None` without one.
+    pub(super) fn action_target(&self, action: &str) -> Option<RequestTarget> {
+        let (topic, name) = self.owner()?;
+        Some(RequestTarget::new(&[
+            "topics",
+            topic,
+            "subscriptions",
+            name,
+            "dead-letters",
+            action,
+        ]))
+    }
+
+    pub(super) fn owner_text(&self) -> Markup {
+        let (topic, name) = self.owner().unwrap_or_default();
+        html! { (foreign_text(topic)) " / " (foreign_text(name)) }
+    }
+
+    pub(super) fn back_link(&self) -> Markup {
+        html! { a.button href=(self.page_address(None)) { "Back to the dead letters" } }
     }
 
     /// Whether a filter holds.

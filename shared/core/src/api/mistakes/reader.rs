@@ -50,7 +50,7 @@ impl<'a> NodeReader<'a> {
             NodeContent::Scalar(Value::Bool(_), _) => "a boolean",
             NodeContent::Scalar(Value::Number(_), _) => "a number",
             NodeContent::Scalar(Value::String(_), _) => "a text",
-            NodeContent::Scalar(Value::Array(_), _) | NodeContent::List(_) => "a list",
+            NodeContent::Scalar(Value::Array(_), _) | NodeContent::List => "a list",
             NodeContent::Scalar(Value::Object(_), _) | NodeContent::Object { .. } => "an object",
         }
     }
@@ -64,7 +64,7 @@ impl<'a> NodeReader<'a> {
             {
                 Some(text.clone().unwrap_or_else(|| value.to_string()))
             }
-            NodeContent::Scalar(..) | NodeContent::List(_) | NodeContent::Object { .. } => None,
+            NodeContent::Scalar(..) | NodeContent::List | NodeContent::Object { .. } => None,
         }
     }
 
@@ -133,16 +133,15 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueFault> {
-        let read = |node| Self { node, ..self };
+        let children = self.node.children.iter();
         match &self.node.content {
             NodeContent::Scalar(value, _) => visit_scalar(value, visitor),
-            NodeContent::List(items) => {
-                visitor.visit_seq(SeqDeserializer::new(items.iter().map(read)))
+            NodeContent::List => {
+                let items = children.map(|node| Self { node, ..self });
+                visitor.visit_seq(SeqDeserializer::new(items))
             }
-            NodeContent::Object { members, .. } => {
-                let members = members
-                    .iter()
-                    .map(|(name, node)| (name.as_str(), read(node)));
+            NodeContent::Object { .. } => {
+                let members = children.map(|node| (node.name(), Self { node, ..self }));
                 visitor.visit_map(MapDeserializer::new(members))
             }
         }
@@ -197,19 +196,17 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     ) -> Result<V::Value, ValueFault> {
         match &self.node.content {
             // Serde would take the items of a list as the members, in their order.
-            NodeContent::List(_) => Err(ValueFault::invalid_type(Unexpected::Seq, &"a map")),
-            NodeContent::Object { members, .. } => {
-                let is_there = |(name, node): &&(String, InputNode)| {
-                    if known.contains(&name.as_str()) {
+            NodeContent::List => Err(ValueFault::invalid_type(Unexpected::Seq, &"a map")),
+            NodeContent::Object { .. } => {
+                let is_there = |node: &&InputNode| {
+                    if known.contains(&node.name()) {
                         !node.is_left_out()
                     } else {
                         self.notation != InputNotation::Answer
                     }
                 };
-                let members = members
-                    .iter()
-                    .filter(is_there)
-                    .map(|(name, node)| (name.as_str(), Self { node, ..self }));
+                let members = self.node.children.iter().filter(is_there);
+                let members = members.map(|node| (node.name(), Self { node, ..self }));
                 visitor.visit_map(MapDeserializer::new(members))
             }
             NodeContent::Scalar(..) => self.deserialize_map(visitor),

@@ -15,6 +15,8 @@ use crate::model::MISTAKES_MAX;
 pub(super) struct InputNode {
     /// The last step to it, as it was written.
     step: NodeStep,
+    /// The likely name, if the one that was written is none.
+    likely_name: Option<&'static str>,
     /// Whether a mistake was repaired in it or below it.
     is_repaired: bool,
     /// Whether a word in it was taken out, so that it is unknown which rules hold for its other
@@ -22,8 +24,9 @@ pub(super) struct InputNode {
     has_lost_word: bool,
     /// Whether it is nothing, and its object must have it: then it is read as it is.
     is_required: bool,
-    /// The value, or the values below it.
     pub(super) content: NodeContent,
+    /// The items of a list or the members of an object.
+    pub(super) children: Vec<InputNode>,
 }
 
 /// The step from a value to one below it.
@@ -51,10 +54,9 @@ impl NodeStep {
 pub(super) enum NodeContent {
     /// No list and no object. The text is its characters, where they may be meant as a text.
     Scalar(Value, Option<String>),
-    List(Vec<InputNode>),
-    /// The members by name, which may be repaired, and the names of those that were taken out.
+    List,
+    /// With the names of the members that were taken out.
     Object {
-        members: Vec<(String, InputNode)>,
         removed: Vec<String>,
     },
 }
@@ -66,78 +68,77 @@ impl InputNode {
     }
 
     fn at_step(step: NodeStep, written: WrittenValue) -> Self {
-        let content = match written {
+        let (content, children) = match written {
             WrittenValue::List(items) => {
+                let items = items.into_iter().enumerate();
                 let item = |(index, item)| Self::at_step(NodeStep::Index(index), item);
-                NodeContent::List(items.into_iter().enumerate().map(item).collect())
+                (NodeContent::List, items.map(item).collect())
             }
             WrittenValue::Object(members) => {
-                let member = |(name, value): (String, _)| {
-                    (name.clone(), Self::at_step(NodeStep::Name(name), value))
-                };
-                NodeContent::Object {
-                    members: members.into_iter().map(member).collect(),
-                    removed: Vec::new(),
-                }
+                let members = members.into_iter();
+                let member = |(name, value)| Self::at_step(NodeStep::Name(name), value);
+                let removed = Vec::new();
+                (
+                    NodeContent::Object { removed },
+                    members.map(member).collect(),
+                )
             }
-            WrittenValue::Scalar { value, text } => NodeContent::Scalar(value, text),
+            WrittenValue::Scalar { value, text } => (NodeContent::Scalar(value, text), Vec::new()),
         };
         Self {
             step,
+            likely_name: None,
             is_repaired: false,
             has_lost_word: false,
             is_required: false,
             content,
+            children,
         }
     }
 
     /// The number of values: this one and all below it.
     pub(super) fn value_count(&self) -> usize {
-        1 + match &self.content {
-            NodeContent::List(items) => items.iter().map(Self::value_count).sum(),
-            NodeContent::Object { members, .. } => {
-                members.iter().map(|(_, node)| node.value_count()).sum()
-            }
-            NodeContent::Scalar(..) => 0,
+        1 + self.children.iter().map(Self::value_count).sum::<usize>()
+    }
+
+    /// The name by which its object has it.
+    pub(super) fn name(&self) -> &str {
+        match (&self.step, self.likely_name) {
+            (_, Some(likely)) => likely,
+            (NodeStep::Name(name), None) => name,
+            (NodeStep::Root | NodeStep::Index(_), None) => "",
         }
     }
 
-    /// Takes out each member whose name its object has already, and returns the steps to them: of
-    /// the first [`MISTAKES_MAX`], each name once.
-    pub(super) fn take_out_repeated(&mut self) -> Vec<Vec<String>> {
+    /// Takes out each member whose name its object has already, and returns the paths of the first
+    /// [`MISTAKES_MAX`], each once.
+    pub(super) fn take_out_repeated(&mut self) -> Vec<String> {
         let mut found = Vec::new();
-        self.take_out_repeated_below(&mut found);
-        for steps in &mut found {
-            steps.reverse();
-        }
+        self.take_out_repeated_below(&String::new, &mut found);
         found
     }
 
-    /// The same, with the last step of each first.
-    fn take_out_repeated_below(&mut self, found: &mut Vec<Vec<String>>) {
-        match &mut self.content {
-            NodeContent::Scalar(..) => {}
-            NodeContent::List(items) => {
-                for (index, item) in items.iter_mut().enumerate() {
-                    item.take_out_repeated_at(|| index.to_string(), found);
-                }
+    fn take_out_repeated_below(
+        &mut self,
+        path_of_parent: &dyn Fn() -> String,
+        found: &mut Vec<String>,
+    ) {
+        let Self { step, children, .. } = self;
+        let path = || step.append_to(path_of_parent());
+        let mut names = BTreeSet::new();
+        let mut repeated = BTreeSet::new();
+        children.retain(|child| match &child.step {
+            NodeStep::Name(name) if !names.insert(name.clone()) => {
+                repeated.insert(name.clone());
+                false
             }
-            NodeContent::Object { members, .. } => {
-                let repeated = take_out_repeated_names(members);
-                let room = MISTAKES_MAX.saturating_sub(found.len());
-                found.extend(repeated.into_iter().take(room).map(|name| vec![name]));
-                for (name, member) in members {
-                    member.take_out_repeated_at(|| name.clone(), found);
-                }
-            }
-        }
-    }
-
-    fn take_out_repeated_at(&mut self, step: impl Fn() -> String, found: &mut Vec<Vec<String>>) {
-        let before = found.len();
-        self.take_out_repeated_below(found);
-        for steps in &mut found[before..] {
-            steps.push(step());
+            NodeStep::Root | NodeStep::Index(_) | NodeStep::Name(_) => true,
+        });
+        let room = MISTAKES_MAX.saturating_sub(found.len());
+        let repeated = repeated.iter().take(room);
+        found.extend(repeated.map(|name| join_path(path(), name)));
+        for child in children {
+            child.take_out_repeated_below(&path, found);
         }
     }
 
@@ -147,11 +148,9 @@ impl InputNode {
         let ValueFault::Missing(name) = fault else {
             return false;
         };
-        let Some(object) = self.descendant_mut(steps) else {
-            return false;
-        };
-        match object.child_mut(name) {
-            Some(member) if member.is_nothing() && !member.is_required => {
+        let object = self.descendant_mut(steps);
+        match object.and_then(|object| object.child_mut(name)) {
+            Some(member) if member.is_left_out() => {
                 member.is_required = true;
                 true
             }
@@ -161,61 +160,62 @@ impl InputNode {
 
     /// Whether it counts as left out where its object need not have it.
     pub(super) fn is_left_out(&self) -> bool {
-        self.is_nothing() && !self.is_required
-    }
-
-    fn is_nothing(&self) -> bool {
-        matches!(self.content, NodeContent::Scalar(Value::Null, _))
+        matches!(self.content, NodeContent::Scalar(Value::Null, _)) && !self.is_required
     }
 
     /// The path of the member at `steps`, as it was written.
     pub(super) fn member_path(&self, steps: &[String]) -> String {
-        self.member_after(String::new(), steps)
+        let nodes = self.nodes_on(steps);
+        let rest = steps.iter().skip(nodes.len() - 1);
+        let path = nodes
+            .iter()
+            .fold(String::new(), |path, node| node.step.append_to(path));
+        rest.fold(path, |path, step| join_path(path, step))
     }
 
-    fn member_after(&self, path: String, steps: &[String]) -> String {
-        let path = self.step.append_to(path);
-        match self.next(steps) {
-            Some((child, rest)) => child.member_after(path, rest),
-            None => steps.iter().fold(path, |path, step| join_path(path, step)),
+    /// The nodes on the way along `steps`, this one first, as far as they are there.
+    fn nodes_on(&self, steps: &[String]) -> Vec<&Self> {
+        let mut nodes = vec![self];
+        let mut node = self;
+        for step in steps {
+            let Some(index) = node.position(step) else {
+                break;
+            };
+            node = &node.children[index];
+            nodes.push(node);
         }
-    }
-
-    /// The node after the first of these steps, if it is there, and the other steps.
-    fn next<'a>(&self, steps: &'a [String]) -> Option<(&Self, &'a [String])> {
-        let (step, rest) = steps.split_first()?;
-        Some((self.child(step)?, rest))
+        nodes
     }
 
     /// Whether the fault only follows, or may only follow, from one that was repaired: in the same
     /// value, below it, or in a word on the way to it.
     pub(super) fn explains_fault(&self, steps: &[String], fault: &ValueFault) -> bool {
-        let node = self.deepest_node(steps);
-        match (fault, &node.content) {
-            (ValueFault::Missing(name), NodeContent::Object { removed, .. }) => {
+        let nodes = self.nodes_on(steps);
+        let deepest = nodes.last().copied().unwrap_or(self);
+        match (fault, &deepest.content) {
+            (ValueFault::Missing(name), NodeContent::Object { removed }) => {
                 removed.iter().any(|one| one == name)
             }
-            (ValueFault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
-            _ => node.is_repaired,
+            (ValueFault::Rule(_), _) => {
+                deepest.is_repaired || nodes.iter().any(|node| node.has_lost_word)
+            }
+            _ => deepest.is_repaired,
         }
-    }
-
-    fn has_lost_word_on(&self, steps: &[String]) -> bool {
-        self.has_lost_word
-            || self
-                .next(steps)
-                .is_some_and(|(child, rest)| child.has_lost_word_on(rest))
     }
 
     /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is
     /// the whole tree.
     pub(super) fn repair_fault(&mut self, steps: &[String], fault: &ValueFault) -> bool {
-        let is_repaired = match (fault, fault.likely_name()) {
-            (ValueFault::UnknownMember { .. }, Some(likely)) => self.rename_member(steps, likely),
-            (ValueFault::UnknownWord { .. }, Some(likely)) => self.replace_word(steps, likely),
-            _ => false,
-        };
-        if let (ValueFault::UnknownWord { .. }, Some((_, way))) = (fault, steps.split_last())
+        let is_word = matches!(fault, ValueFault::UnknownWord { .. });
+        let is_repaired = fault.likely_name().is_some_and(|likely| {
+            if is_word {
+                self.replace_word(steps, likely).is_some()
+            } else {
+                self.rename_member(steps, likely).is_some()
+            }
+        });
+        if is_word
+            && let Some((_, way)) = steps.split_last()
             && let Some(object) = self.mark_repaired(way)
         {
             object.has_lost_word |= !is_repaired;
@@ -223,81 +223,52 @@ impl InputNode {
         is_repaired || self.take_out(steps)
     }
 
-    /// The node at `steps`, or else the deepest one on the way to it.
-    fn deepest_node(&self, steps: &[String]) -> &Self {
-        match self.next(steps) {
-            Some((child, rest)) => child.deepest_node(rest),
-            None => self,
-        }
-    }
-
-    fn child(&self, step: &str) -> Option<&Self> {
+    fn position(&self, step: &str) -> Option<usize> {
         match &self.content {
-            NodeContent::List(items) => items.get(step.parse::<usize>().ok()?),
-            NodeContent::Object { members, .. } => members
-                .iter()
-                .find(|(name, _)| name == step)
-                .map(|(_, node)| node),
+            NodeContent::List => step.parse().ok().filter(|at| *at < self.children.len()),
+            NodeContent::Object { .. } => self.children.iter().position(|it| it.name() == step),
             NodeContent::Scalar(..) => None,
-        }
-    }
-
-    fn descendant_mut(&mut self, steps: &[String]) -> Option<&mut Self> {
-        match steps.split_first() {
-            Some((step, rest)) => self.child_mut(step)?.descendant_mut(rest),
-            None => Some(self),
         }
     }
 
     fn child_mut(&mut self, step: &str) -> Option<&mut Self> {
-        match &mut self.content {
-            NodeContent::List(items) => items.get_mut(step.parse::<usize>().ok()?),
-            NodeContent::Object { members, .. } => members
-                .iter_mut()
-                .find(|(name, _)| name == step)
-                .map(|(_, node)| node),
-            NodeContent::Scalar(..) => None,
-        }
+        let index = self.position(step)?;
+        self.children.get_mut(index)
+    }
+
+    fn descendant_mut(&mut self, steps: &[String]) -> Option<&mut Self> {
+        steps
+            .iter()
+            .try_fold(self, |node, step| node.child_mut(step))
     }
 
     /// Gives the member at `steps` another name, unless its object has one of that name.
-    fn rename_member(&mut self, steps: &[String], to: &str) -> bool {
-        let Some((last, way)) = steps.split_last() else {
-            return false;
-        };
-        let Some(object) = self.mark_repaired(way) else {
-            return false;
-        };
-        let NodeContent::Object { members, .. } = &mut object.content else {
-            return false;
-        };
-        if members.iter().any(|(name, _)| name == to) {
-            return false;
+    fn rename_member(&mut self, steps: &[String], to: &'static str) -> Option<()> {
+        let (last, way) = steps.split_last()?;
+        let object = self.mark_repaired(way)?;
+        if object.position(to).is_some() {
+            return None;
         }
-        let Some((name, node)) = members.iter_mut().find(|(name, _)| name == last) else {
-            return false;
-        };
-        to.clone_into(name);
-        node.is_repaired = true;
-        true
+        let member = object.child_mut(last)?;
+        member.likely_name = Some(to);
+        member.is_repaired = true;
+        Some(())
     }
 
     /// Writes another word at `steps`.
-    fn replace_word(&mut self, steps: &[String], to: &str) -> bool {
-        let Some(node) = self.mark_repaired(steps) else {
-            return false;
-        };
-        node.content = NodeContent::Scalar(to.into(), None);
-        true
+    fn replace_word(&mut self, steps: &[String], to: &str) -> Option<()> {
+        self.mark_repaired(steps)?.content = NodeContent::Scalar(to.into(), None);
+        Some(())
     }
 
     /// The node at `steps`. It counts as repaired, and so does every node on the way to it.
     fn mark_repaired(&mut self, steps: &[String]) -> Option<&mut Self> {
         self.is_repaired = true;
-        match steps.split_first() {
-            Some((step, rest)) => self.child_mut(step)?.mark_repaired(rest),
-            None => Some(self),
-        }
+        steps.iter().try_fold(self, |node, step| {
+            let child = node.child_mut(step)?;
+            child.is_repaired = true;
+            Some(child)
+        })
     }
 
     /// Takes out the node at `steps`, or else the deepest one on the way to it. False if that is
@@ -321,50 +292,22 @@ impl InputNode {
         let Some((name, way)) = steps.split_last() else {
             return false;
         };
-        let object = self.descendant_mut(way);
-        let Some(object) = object.filter(|it| matches!(it.content, NodeContent::Object { .. }))
-        else {
+        self.descendant_mut(way)
+            .filter(|it| matches!(it.content, NodeContent::Object { .. }))
+            .is_some_and(|object| object.remove_child(name))
+    }
+
+    /// False if it has no such child.
+    fn remove_child(&mut self, step: &str) -> bool {
+        let Some(index) = self.position(step) else {
             return false;
         };
-        let is_there = object.child(name).is_some();
-        object.remove_child(name);
-        is_there
-    }
-
-    fn remove_child(&mut self, step: &str) {
-        match &mut self.content {
-            NodeContent::List(items) => {
-                let index: Option<usize> = step.parse().ok();
-                index
-                    .filter(|index| *index < items.len())
-                    .map(|index| items.remove(index));
-            }
-            NodeContent::Object { members, removed } => {
-                members.retain(|(name, _)| name != step);
-                removed.push(step.to_owned());
-            }
-            NodeContent::Scalar(..) => {}
+        self.children.remove(index);
+        if let NodeContent::Object { removed } = &mut self.content {
+            removed.push(step.to_owned());
         }
+        true
     }
-}
-
-/// Takes out each member whose name was there before, and returns the names.
-fn take_out_repeated_names(members: &mut Vec<(String, InputNode)>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let mut repeated = BTreeSet::new();
-    let mut is_first: Vec<bool> = Vec::with_capacity(members.len());
-    for (name, _) in members.iter() {
-        is_first.push(names.insert(name.as_str()));
-    }
-    let mut is_first = is_first.into_iter();
-    members.retain(|(name, _)| {
-        let is_kept = is_first.next().unwrap_or(true);
-        if !is_kept {
-            repeated.insert(name.clone());
-        }
-        is_kept
-    });
-    repeated
 }
 
 fn join_path(path: String, name: &str) -> String {

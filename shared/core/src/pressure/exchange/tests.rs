@@ -165,8 +165,10 @@ fn key_without_a_counterpart_takes_only_the_documents_value() {
         );
         assert_eq!(settings, PressureSettings::default(), "{value}");
     }
-    for value in ["00:06:00", "00:00:00"] {
-        check_value(WITHOUT_COUNTERPART, &json!(value), expected);
+    for (value, said) in [("00:06:00", "360s"), ("00:00:00", "0ns")] {
+        let text = json!({ WITHOUT_COUNTERPART: value }).to_string();
+        let expected = format!("is {said}; {expected}");
+        check(&text, WITHOUT_COUNTERPART, &expected);
     }
 }
 
@@ -241,7 +243,8 @@ fn memory_limit_is_its_high_threshold_and_the_others_follow() {
     );
     let key = "PercentagePhysicalMemoryUsedLimit";
     for limit in [0, 4, 101] {
-        check_value(key, &json!(limit), "expected a whole number from 5 to 100");
+        let text = json!({ key: limit }).to_string();
+        check(&text, key, &format!("is {limit}; expected 5 to 100"));
     }
 }
 

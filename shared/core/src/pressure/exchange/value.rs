@@ -1,19 +1,11 @@
 //! The forms of values, each of which says in its error what is expected.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::model::size::parse_size;
 use crate::model::time::parse_duration;
-
-/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above
-/// zero.
-const MEMORY_LIMIT: RangeInclusive<u64> = 5..=100;
-
-/// The time after which a message of a batch expires in the documents.
-const ITEM_EXPIRY: Duration = Duration::from_mins(5);
 
 /// The reason why a value is refused.
 #[derive(Debug, thiserror::Error)]
@@ -22,13 +14,6 @@ pub(super) enum SettingValueError {
     NotTimeSpan,
     #[error("expected a number of bytes or a size such as 384 MB")]
     NotByteSize,
-    #[error("expected a whole number from 5 to 100")]
-    MemoryLimitOutOfRange,
-    #[error(
-        "expected 00:05:00, as the documents have it, because nothing here corresponds to it: \
-         a batch ends with its commit, so that no message is ever left in it to expire"
-    )]
-    OtherItemExpiry,
 }
 
 /// A length of time, as Exchange or as we write it.
@@ -83,43 +68,6 @@ impl TryFrom<WrittenSize> for ByteSize {
 impl From<ByteSize> for u64 {
     fn from(size: ByteSize) -> Self {
         size.0
-    }
-}
-
-/// The limit of the machine's memory, in per cent, from which its three thresholds follow.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "u64")]
-pub(super) struct MemoryLimit(u64);
-
-impl TryFrom<u64> for MemoryLimit {
-    type Error = SettingValueError;
-
-    fn try_from(limit: u64) -> Result<Self, SettingValueError> {
-        MEMORY_LIMIT
-            .contains(&limit)
-            .then_some(Self(limit))
-            .ok_or(SettingValueError::MemoryLimitOutOfRange)
-    }
-}
-
-impl From<MemoryLimit> for u64 {
-    fn from(limit: MemoryLimit) -> Self {
-        limit.0
-    }
-}
-
-/// The documents' length of time that nothing here corresponds to.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "TimeSpan")]
-pub(super) struct ItemExpiry;
-
-impl TryFrom<TimeSpan> for ItemExpiry {
-    type Error = SettingValueError;
-
-    fn try_from(span: TimeSpan) -> Result<Self, SettingValueError> {
-        (span.0 == ITEM_EXPIRY)
-            .then_some(Self)
-            .ok_or(SettingValueError::OtherItemExpiry)
     }
 }
 
