@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
-use posthaste::serve::history::{HistorySampler, StepRing};
+use posthaste::serve::history::{HistorySampler, SampledPorts, StepRing};
 use posthaste::serve::http::metrics_route;
 use posthaste::serve::metrics::{LookedUpMetrics, MetricSeries, MetricsPages};
 use posthaste_local::LocalQueue;
@@ -69,13 +69,13 @@ impl Surfaces {
         let registry = TopicRegistry::new(world.state(), world.clock.clone(), Duration::ZERO);
         let pages = MetricsPages::new(series.clone(), standing, registry);
         let ring = Arc::new(StepRing::default());
-        let sampler = HistorySampler::new(
-            Arc::clone(&ring),
-            series.totals(),
-            (world.state(), queue(QueueName::Deliveries)),
-            world.links.clone(),
-            world.clock.clone(),
-        );
+        let ports = SampledPorts {
+            state: world.state(),
+            deliveries: queue(QueueName::Deliveries),
+            links: world.links.clone(),
+            clock: world.clock.clone(),
+        };
+        let sampler = HistorySampler::new(Arc::clone(&ring), series.totals(), ports);
         Self {
             api: world.api(),
             browser: Browser::sign_in(world, ring).await,
