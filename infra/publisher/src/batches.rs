@@ -3,22 +3,22 @@
 //! pipe ends a request early, and then its name says so.
 
 use std::io::BufRead;
-use std::sync::Arc;
+use std::iter::Fuse;
 
 use posthaste_core::model::REQUEST_BYTES_MAX;
 
 use crate::content_type::{EVENT, EVENT_BATCH, content_type_of};
-use crate::events::{EventReader, EventsError, InputEvent};
+use crate::events::{EventPlace, EventReader, EventsError, InputEvent};
 
 /// The events of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventBatch {
     /// Number of its first event in the file, from 0. The batch is named after it.
     pub first: u64,
     /// The line in which each event begins, from 1.
     pub lines: Vec<u64>,
     /// The request's content type.
-    pub content_type: Arc<str>,
+    pub content_type: String,
     /// The request's body.
     pub body: Vec<u8>,
     /// True if a pause ended the batch. The same events without that pause make another batch,
@@ -58,20 +58,15 @@ pub struct PackingSettings {
 /// The batches of an input.
 #[derive(Debug)]
 pub struct EventBatches<S> {
-    source: S,
+    /// A terminal that is read again after its end would ask for more.
+    source: Fuse<S>,
     packing: PackingSettings,
-    /// Number of the next batch's first event.
+    /// Number of events that were skipped or are in batches: that of the next batch's first event.
     first: u64,
-    types: Option<ContentTypes>,
+    /// The content type of the input's first event, once it was read.
+    first_type: &'static str,
     /// The first event of the next batch, if it was read.
     next: Option<InputEvent>,
-}
-
-/// The content types of a schema.
-#[derive(Debug, Clone)]
-struct ContentTypes {
-    one: Arc<str>,
-    array: Arc<str>,
 }
 
 impl EventBatch {
@@ -96,6 +91,13 @@ impl EventBatch {
         self.first + self.lines.len() as u64
     }
 
+    /// The place of its event with this index.
+    pub(crate) fn place_of(&self, index: u64) -> Option<EventPlace> {
+        let line = *self.lines.get(usize::try_from(index).ok()?)?;
+        let index = self.first + index;
+        Some(EventPlace { index, line })
+    }
+
     /// True if it fits with this event, a comma or bracket before it, and the closing bracket.
     fn has_room_for(&self, event: &InputEvent) -> bool {
         self.body.len() + event.json.len() + 2 <= REQUEST_BYTES_MAX
@@ -113,10 +115,10 @@ impl<S: Iterator<Item = Result<SourceItem, EventsError>>> EventBatches<S> {
     /// The batches of these events.
     pub fn new(source: S, packing: PackingSettings) -> Self {
         Self {
-            source,
-            first: packing.from,
+            source: source.fuse(),
             packing,
-            types: None,
+            first: 0,
+            first_type: "",
             next: None,
         }
     }
@@ -124,96 +126,71 @@ impl<S: Iterator<Item = Result<SourceItem, EventsError>>> EventBatches<S> {
     /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event
     /// keeps back the events before it in its batch.
     pub fn next_batch(&mut self) -> Result<Option<EventBatch>, EventsError> {
-        let types = self.skip_to_start()?;
-        let Some(first) = self.next_event()? else {
-            return Ok(None);
-        };
-        let mut batch = EventBatch {
-            first: self.first,
-            lines: Vec::new(),
-            content_type: types.array,
-            body: Vec::new(),
-            is_cut: false,
-        };
-        if batch.has_room_for(&first) {
-            batch.add_event(&first);
-            self.fill_batch(&mut batch)?;
-            batch.body.push(b']');
-        } else {
-            // Without brackets it may fit. If not, the server says so.
-            batch.content_type = types.one;
-            batch.lines.push(first.line);
-            batch.body = first.json.into_bytes();
-        }
-        self.first = batch.end_index();
-        Ok(Some(batch))
-    }
-
-    fn fill_batch(&mut self, batch: &mut EventBatch) -> Result<(), EventsError> {
-        while batch.event_count() < self.packing.events_max {
-            match self.source.next().transpose()? {
+        let mut batch = EventBatch::default();
+        let mut is_array = true;
+        while is_array && batch.event_count() < self.packing.events_max {
+            match self.next_item()? {
                 Some(SourceItem::Event(event)) if batch.has_room_for(&event) => {
                     batch.add_event(&event);
+                }
+                Some(SourceItem::Event(event)) if batch.lines.is_empty() => {
+                    // Without brackets it may fit. If not, the server says so.
+                    is_array = false;
+                    batch.lines.push(event.line);
+                    batch.body = event.json.into_bytes();
                 }
                 Some(SourceItem::Event(event)) => {
                     self.next = Some(event);
                     break;
                 }
+                Some(SourceItem::Pause) if batch.lines.is_empty() => {}
                 Some(SourceItem::Pause) => {
                     batch.is_cut = true;
                     break;
                 }
+                None if batch.lines.is_empty() => return Ok(None),
                 None => break,
             }
         }
-        Ok(())
+        if is_array {
+            batch.body.push(b']');
+        }
+        batch.content_type = self.content_type(is_array);
+        batch.first = self.first;
+        self.first = batch.end_index();
+        Ok(Some(batch))
     }
 
-    /// Before the first batch: reads the file's first event, and skips the events that are to be
-    /// left out.
-    fn skip_to_start(&mut self) -> Result<ContentTypes, EventsError> {
-        if let Some(types) = &self.types {
-            return Ok(types.clone());
-        }
-        let mut next = self.next_event()?;
-        let text = next.as_ref().map_or("", |event| &event.json);
-        let types = ContentTypes::for_first_event(text, self.packing.content_type.as_deref());
-        let from = self.packing.from;
-        for events in 0..from {
-            if next.is_none() {
-                return Err(EventsError::TooFew { from, events });
-            }
-            next = self.next_event()?;
-        }
-        self.next = next;
-        self.types = Some(types.clone());
-        Ok(types)
-    }
-
-    /// The next event, however long it takes; `None` at the end.
-    fn next_event(&mut self) -> Result<Option<InputEvent>, EventsError> {
+    /// The next item after the events that are to be left out.
+    fn next_item(&mut self) -> Result<Option<SourceItem>, EventsError> {
         if let Some(event) = self.next.take() {
-            return Ok(Some(event));
+            return Ok(Some(SourceItem::Event(event)));
         }
+        let from = self.packing.from;
         loop {
-            match self.source.next().transpose()? {
-                Some(SourceItem::Event(event)) => return Ok(Some(event)),
-                Some(SourceItem::Pause) => {}
-                None => return Ok(None),
+            let item = self.source.next().transpose()?;
+            if let Some(SourceItem::Event(event)) = &item
+                && self.first_type.is_empty()
+            {
+                self.first_type = content_type_of(event.json.as_bytes());
+            }
+            match item {
+                Some(SourceItem::Event(_)) if self.first < from => self.first += 1,
+                None if self.first < from => {
+                    let events = self.first;
+                    return Err(EventsError::TooFew { from, events });
+                }
+                item => return Ok(item),
             }
         }
     }
-}
 
-impl ContentTypes {
     /// The wanted content type. Otherwise only CloudEvents have one of their own.
-    fn for_first_event(first: &str, wanted: Option<&str>) -> Self {
-        let one = wanted.unwrap_or_else(|| content_type_of(first.as_bytes()));
-        let is_single = wanted.is_none() && one == EVENT;
-        let array = if is_single { EVENT_BATCH } else { one };
-        Self {
-            one: one.into(),
-            array: array.into(),
+    fn content_type(&self, is_array: bool) -> String {
+        match &self.packing.content_type {
+            Some(wanted) => wanted.clone(),
+            None if is_array && self.first_type == EVENT => EVENT_BATCH.to_owned(),
+            None => self.first_type.to_owned(),
         }
     }
 }

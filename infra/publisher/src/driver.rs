@@ -1,7 +1,6 @@
 //! The driver of a run: tasks that read and send, around a [`PublishRun`] that decides.
 
 use std::error::Error;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use crate::batches::{EventBatch, EventBatches, SourceItem};
 use crate::ending::RunEnding;
 use crate::events::EventsError;
 use crate::outcome::PublishOutcome;
-use crate::pipe::PipeHandle;
 use crate::run::{PublishRun, RunStep};
 
 /// The host of a run: it has the signals, and people who look on.
 pub trait RunHost<E: Error + 'static> {
-    /// The next signal's exit code. The future may be dropped and asked for again.
+    /// The next signal's exit code, after the pipe, if the events come from one, was closed. The
+    /// future may be dropped and asked for again.
     fn next_signal(&mut self) -> impl Future<Output = u8>;
 
     /// Shows the progress if it is time, and returns when it wants to again.
@@ -45,13 +44,11 @@ enum TaskResult<S, E> {
 }
 
 impl<C: Clock, N: Entropy, P> RateDriver<C, N, P> {
-    /// Runs to the end, and returns the run. The pipe, if the batches come from one, is closed by a
-    /// signal and at the end. What still blocks then is left to the runtime.
+    /// Runs to the end, and returns the run. What still blocks then is left to the runtime.
     pub async fn drive<E, S>(
         &self,
         mut run: PublishRun<E>,
         batches: EventBatches<S>,
-        pipe: Option<&PipeHandle>,
         host: &mut impl RunHost<E>,
     ) -> PublishRun<E>
     where
@@ -65,7 +62,7 @@ impl<C: Clock, N: Entropy, P> RateDriver<C, N, P> {
             let now = self.clock.monotonic();
             let shown_at = host.show_progress(&run, now);
             let until = match run.next(now) {
-                RunStep::Over => break,
+                RunStep::Over => return run,
                 RunStep::Read => {
                     if let Some(mut batches) = batches.take() {
                         tasks.spawn_blocking(move || {
@@ -83,6 +80,7 @@ impl<C: Clock, N: Entropy, P> RateDriver<C, N, P> {
                 }
                 RunStep::Wait(until) => until.into_iter().chain(shown_at).min(),
             };
+            let wait = until.map_or(Duration::MAX, |until| until.saturating_sub(now));
             tokio::select! {
                 Some(result) = tasks.join_next() => match result {
                     Ok(TaskResult::Read(rest, batch)) => {
@@ -97,22 +95,12 @@ impl<C: Clock, N: Entropy, P> RateDriver<C, N, P> {
                 },
                 exit_code = host.next_signal() => {
                     run.take_signal(exit_code);
-                    pipe.inspect(|pipe| pipe.close());
                     if let Some(what) = run.waits_for() {
                         host.tell(&format!("{what}; interrupt again to go without that"));
                     }
                 }
-                () = self.sleep_until(until, now) => {}
+                () = self.clock.sleep(wait) => {}
             }
-        }
-        pipe.inspect(|pipe| pipe.close());
-        run
-    }
-
-    async fn sleep_until(&self, until: Option<Duration>, now: Duration) {
-        match until {
-            Some(until) => self.clock.sleep(until.saturating_sub(now)).await,
-            None => pending().await,
         }
     }
 }
@@ -120,6 +108,7 @@ impl<C: Clock, N: Entropy, P> RateDriver<C, N, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::pending;
     use std::io;
 
     use posthaste_core::model::Timestamp;
@@ -162,7 +151,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        runtime.block_on(driver.drive(run, batches, None, &mut SilentHost))
+        runtime.block_on(driver.drive(run, batches, &mut SilentHost))
     }
 
     #[test]

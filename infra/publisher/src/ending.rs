@@ -1,7 +1,6 @@
 //! The end of a run before that of its events.
 
 use std::error::Error;
-use std::io;
 use std::time::Duration;
 
 use posthaste_core::model::time::format_duration;
@@ -12,37 +11,19 @@ use crate::events::EventsError;
 /// The reason of a run that did not publish everything; `E` is the error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum RunEnding<E: Error + 'static> {
-    /// The server refused a request, and would again.
+    /// The server refused a request, and would again. The place is the event or events, for people.
     #[error("{place} was refused")]
-    Refused {
-        /// The event or events, for people.
-        place: String,
-        /// The number in the file of the event that the server names.
-        event: Option<u64>,
-        #[source]
-        source: E,
-    },
-    /// Nothing was acknowledged for too long.
+    Refused { place: String, source: E },
+    /// Nothing was acknowledged for this time, which is too long. The source is the last answer, or
+    /// the reason for none.
     #[error("nothing was acknowledged for {}", format_duration(*length))]
-    GaveUp {
-        /// The time without an acknowledgement.
-        length: Duration,
-        /// The last answer, or the reason for none.
-        #[source]
-        source: E,
-    },
+    GaveUp { length: Duration, source: E },
     /// The file is not what it should be.
     #[error(transparent)]
     Input(EventsError),
-    /// A signal asked for it.
+    /// A signal asked for it. The exit code is the one that shells expect then.
     #[error("it was interrupted")]
-    Interrupted {
-        /// The code that shells expect of a process that a signal ends.
-        exit_code: u8,
-    },
-    /// A thread or the handler of signals could not be started.
-    #[error("failed to start a thread")]
-    Thread(#[source] io::Error),
+    Interrupted { exit_code: u8 },
     /// A thread panicked, which is a defect of this program.
     #[error("a thread panicked; what it said stands above")]
     Panicked,
@@ -53,22 +34,14 @@ impl<E: Error + 'static> RunEnding<E> {
     /// one.
     pub(crate) fn for_refusal(batch: &EventBatch, index: Option<u64>, source: E) -> Self {
         let first = batch.first;
-        let line = index.and_then(|index| batch.lines.get(usize::try_from(index).ok()?));
-        let event = index.filter(|_| line.is_some()).map(|index| first + index);
-        let place = match (event, line, batch.lines.as_slice()) {
-            (Some(event), Some(line), _) => {
-                format!("event {event} (the first is 0), which begins in line {line},")
-            }
-            (_, _, [line]) => format!("event {first} (the first is 0), in line {line},"),
-            _ => {
+        let place = match (index.and_then(|index| batch.place_of(index)), &*batch.lines) {
+            (Some(place), _) => format!("{place},"),
+            (None, [line]) => format!("event {first} (the first is 0), in line {line},"),
+            (None, _) => {
                 let last = batch.end_index() - 1;
                 format!("the request with the events {first} to {last} (the first is 0)")
             }
         };
-        Self::Refused {
-            place,
-            event,
-            source,
-        }
+        Self::Refused { place, source }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
+use std::mem;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -75,20 +76,16 @@ impl fmt::Display for EventPlace {
 pub struct EventReader<R> {
     input: R,
     state: ReaderState,
-    /// The current line, from 1.
-    line: u64,
-    /// Number of events that were read.
-    count: u64,
-    /// True once the input has ended. A terminal that is read again would ask for more.
-    is_over: bool,
+    /// The next event, and the current line.
+    place: EventPlace,
+    /// The text of the event that is being read.
+    text: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReaderState {
-    /// At the beginning.
-    Unknown,
-    /// Before the first event, after a byte order mark.
-    Begun,
+    /// At the beginning, after so many bytes of a byte order mark.
+    Begin(usize),
     /// In an array, before its first event.
     ArrayBegun,
     /// In an array, after an event.
@@ -106,16 +103,10 @@ impl<R: BufRead> EventReader<R> {
     pub fn new(input: R) -> Self {
         Self {
             input,
-            state: ReaderState::Unknown,
-            line: 1,
-            count: 0,
-            is_over: false,
+            state: ReaderState::Begin(0),
+            place: EventPlace { index: 0, line: 1 },
+            text: Vec::new(),
         }
-    }
-
-    /// Number of events that were read.
-    pub(crate) fn read_count(&self) -> u64 {
-        self.count
     }
 
     /// The next event; `None` at the end.
@@ -123,115 +114,78 @@ impl<R: BufRead> EventReader<R> {
         if !self.seek_event()? {
             return Ok(None);
         }
-        let place = self.place();
-        let mut text = Vec::new();
-        let captured = CapturedInput {
-            input: &mut self.input,
-            text: &mut text,
-        };
-        let parsed = IgnoredAny::deserialize(&mut Deserializer::from_reader(captured));
-        self.line += text.split(|byte| *byte == b'\n').count() as u64 - 1;
-        if let Err(error) = parsed {
+        let place = self.place;
+        self.text.clear();
+        if let Err(error) = IgnoredAny::deserialize(&mut Deserializer::from_reader(&mut *self)) {
             return Err(match error {
-                _ if text.len() >= EVENT_TEXT_BYTES_MAX => EventsError::TooLarge(place),
-                error if error.is_io() => EventsError::Read(self.place(), error.into()),
+                _ if self.text.len() >= EVENT_TEXT_BYTES_MAX => EventsError::TooLarge(place),
+                error if error.is_io() => EventsError::Read(self.place, error.into()),
                 error => EventsError::Syntax(place, error),
             });
         }
-        let json = String::from_utf8(text).map_err(|_| EventsError::Utf8(place))?;
-        self.count += 1;
-        let line = place.line;
-        Ok(Some(InputEvent { json, line }))
+        let text = String::from_utf8(mem::take(&mut self.text));
+        self.place.index += 1;
+        Ok(Some(InputEvent {
+            json: text.map_err(|_| EventsError::Utf8(place))?,
+            line: place.line,
+        }))
     }
 
     /// Goes to the beginning of the next event; false if there is none.
     fn seek_event(&mut self) -> Result<bool, EventsError> {
-        use ReaderState::{Array, ArrayBegun, ArrayComma, ArrayOver, Begun, Loose, Unknown};
+        use ReaderState::{Array, ArrayBegun, ArrayComma, ArrayOver, Begin, Loose};
         loop {
             let byte = self.peek_byte()?;
             self.state = match (self.state, byte) {
                 (state, Some(b' ' | b'\t' | b'\r' | b'\n')) => state,
-                (Unknown, Some(byte)) if byte == MARK[0] => {
-                    self.skip_mark()?;
-                    continue;
-                }
-                (Unknown | Begun, Some(b'[')) => ArrayBegun,
+                (Begin(read), Some(byte)) if MARK.get(read) == Some(&byte) => Begin(read + 1),
+                (Begin(0 | 3), Some(b'[')) => ArrayBegun,
                 (ArrayBegun | Array, Some(b']')) => ArrayOver,
                 (Array, Some(b',')) => ArrayComma,
-                (Unknown | Begun | Loose, Some(b'{')) => Loose,
+                (Begin(0 | 3) | Loose, Some(b'{')) => Loose,
                 (ArrayBegun | ArrayComma, Some(b'{')) => Array,
-                (Unknown | Begun | Loose | ArrayOver, None) => return Ok(false),
+                (Begin(0 | 3) | Loose | ArrayOver, None) => return Ok(false),
                 _ => return Err(self.unexpected()),
             };
             if byte == Some(b'{') {
                 return Ok(true);
             }
-            self.line += u64::from(byte == Some(b'\n'));
+            self.place.line += u64::from(byte == Some(b'\n'));
             self.input.consume(1);
         }
-    }
-
-    /// Goes past a byte order mark.
-    fn skip_mark(&mut self) -> Result<(), EventsError> {
-        for byte in MARK {
-            if self.peek_byte()? != Some(byte) {
-                return Err(self.unexpected());
-            }
-            self.input.consume(1);
-        }
-        self.state = ReaderState::Begun;
-        Ok(())
     }
 
     fn peek_byte(&mut self) -> Result<Option<u8>, EventsError> {
-        while !self.is_over {
+        loop {
             match self.input.fill_buf() {
-                Ok(piece) => {
-                    let byte = piece.first().copied();
-                    self.is_over = byte.is_none();
-                    return Ok(byte);
-                }
+                Ok(piece) => return Ok(piece.first().copied()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(EventsError::Read(self.place(), error)),
+                Err(error) => return Err(EventsError::Read(self.place, error)),
             }
-        }
-        Ok(None)
-    }
-
-    fn place(&self) -> EventPlace {
-        EventPlace {
-            index: self.count,
-            line: self.line,
         }
     }
 
     fn unexpected(&self) -> EventsError {
         let expected = match self.state {
-            ReaderState::Unknown | ReaderState::Begun => {
-                "an event (a JSON object) or an array of events"
-            }
+            ReaderState::Begin(_) => "an event (a JSON object) or an array of events",
             ReaderState::ArrayBegun => "an event (a JSON object), or the end of the array",
             ReaderState::Array => "a comma and the next event, or the end of the array",
             ReaderState::ArrayOver => "nothing more after the array",
             ReaderState::ArrayComma | ReaderState::Loose => "the next event (a JSON object)",
         };
-        let line = self.line;
+        let line = self.place.line;
         EventsError::Unexpected { line, expected }
     }
 }
 
-/// An input that keeps what is read of it, up to the longest text of an event.
-struct CapturedInput<'a, R> {
-    input: &'a mut R,
-    text: &'a mut Vec<u8>,
-}
-
-impl<R: Read> Read for CapturedInput<'_, R> {
+/// The input as it is parsed, which keeps what is read of it, up to the longest text of an event.
+impl<R: BufRead> Read for EventReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let room = EVENT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
         let length = into.len().min(room);
         let count = self.input.read(&mut into[..length])?;
         self.text.extend_from_slice(&into[..count]);
+        self.place.line += into[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
         Ok(count)
     }
 }

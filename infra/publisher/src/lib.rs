@@ -17,7 +17,7 @@ pub use content_type::{EVENT, content_type_of};
 pub use driver::{RateDriver, RunHost};
 pub use ending::RunEnding;
 pub use events::{EventPlace, EventReader, EventsError, InputEvent};
-pub use outcome::{PublishOutcome, PublishReport};
+pub use outcome::{PublishOutcome, PublishReport, RetryReason};
 pub use pace::PublishPace;
 pub use pipe::{PipeEvents, PipeHandle, open_pipe};
 pub use pressure_header::PressureHeader;

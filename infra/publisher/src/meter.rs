@@ -1,6 +1,6 @@
 //! Events per second that were acknowledged in the last seconds. Pure: time is an argument.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longest look back, in seconds.
@@ -10,7 +10,7 @@ const SECS_MAX: u64 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct RateMeter {
     began: Option<Duration>,
-    seconds: VecDeque<(u64, u64)>,
+    seconds: BTreeMap<u64, u32>,
 }
 
 impl RateMeter {
@@ -21,36 +21,22 @@ impl RateMeter {
 
     /// So many events were acknowledged.
     pub(crate) fn add_events(&mut self, now: Duration, events: u32) {
-        let second = now.as_secs();
-        match self.seconds.back_mut() {
-            Some((last, count)) if *last == second => *count += u64::from(events),
-            _ => self.seconds.push_back((second, u64::from(events))),
-        }
-        while self
-            .seconds
-            .front()
-            .is_some_and(|(first, _)| first + SECS_MAX <= second)
-        {
-            self.seconds.pop_front();
-        }
+        *self.seconds.entry(now.as_secs()).or_default() += events;
+        self.seconds = self.seconds.split_off(&first_second(now));
     }
 
     /// Events per second, over the last ten seconds or since the beginning.
     pub(crate) fn per_second(&self, now: Duration) -> f64 {
-        let recent = self
-            .seconds
-            .iter()
-            .filter(|(second, _)| second + SECS_MAX > now.as_secs());
-        let events: u64 = recent.map(|(_, count)| count).sum();
-        let since = self
-            .began
-            .map_or(Duration::ZERO, |began| now.saturating_sub(began));
-        let secs = since
-            .clamp(Duration::from_secs(1), Duration::from_secs(SECS_MAX))
-            .as_secs_f64();
-        // Ten seconds of events are far below where a double is not exact.
-        u32::try_from(events).map_or(f64::INFINITY, f64::from) / secs
+        let recent = self.seconds.range(first_second(now)..);
+        let events: f64 = recent.map(|(_, events)| f64::from(*events)).sum();
+        let since = now.saturating_sub(self.began.unwrap_or(now)).as_secs_f64();
+        events / since.clamp(1.0, Duration::from_secs(SECS_MAX).as_secs_f64())
     }
+}
+
+/// The first second that still counts.
+fn first_second(now: Duration) -> u64 {
+    (now.as_secs() + 1).saturating_sub(SECS_MAX)
 }
 
 #[cfg(test)]

@@ -14,25 +14,29 @@ pub enum PublishOutcome<E> {
         pressure: Option<PressureHeader>,
         report: Option<PublishReport>,
     },
+    /// Not acknowledged, and to be sent again under the same name.
+    Again { reason: RetryReason, error: E },
+    /// Refused for good, for this event of it if the server names one.
+    Final { index: Option<u64>, error: E },
+}
+
+/// The reason to send a request again.
+#[derive(Debug)]
+pub enum RetryReason {
     /// Back pressure: nothing of it was accepted, come again after the wait.
     Refused {
         wait: Duration,
         pressure: Option<PressureHeader>,
         /// True if the tarpit refused, instead of holding an acknowledgement.
         is_delay: bool,
-        error: E,
     },
     /// The same request is still being published; its own wait, and no sign of pressure.
-    InUse { wait: Duration, error: E },
-    /// Unknown, or the server is not able to publish now. The name lets the request be sent again.
-    Unclear {
-        wait: Option<Duration>,
-        /// True if a server has answered, or took the request and then fell silent.
-        is_response: bool,
-        error: E,
-    },
-    /// Refused for good, for this event of it if the server names one.
-    Final { index: Option<u64>, error: E },
+    InUse(Duration),
+    /// The server is not able to publish now, and may name a wait; or it took the request and then
+    /// fell silent.
+    Unclear(Option<Duration>),
+    /// No server answered.
+    Unanswered,
 }
 
 /// The events that a server accepted, and the subscriptions that matched them: the counts of one
@@ -54,13 +58,11 @@ impl PublishReport {
     /// them.
     pub fn parse(body: &[u8]) -> Option<Self> {
         let answer: PublishResponse = serde_json::from_slice(body).ok()?;
-        let (subscriptions, unmatched) =
-            answer.matched_subscriptions.zip(answer.unmatched_events)?;
         Some(Self {
             answers: 1,
             accepted: answer.accepted_events as u64,
-            unmatched: unmatched as u64,
-            subscriptions_max: subscriptions as u64,
+            unmatched: answer.unmatched_events? as u64,
+            subscriptions_max: answer.matched_subscriptions? as u64,
         })
     }
 

@@ -35,7 +35,7 @@ pub struct PublishPace {
     limit: Option<RefusalLimit>,
     paused_until: Duration,
     slot_at: Duration,
-    backed_off_at: Option<Duration>,
+    backed_off_at: Duration,
     failures: u32,
 }
 
@@ -48,19 +48,19 @@ struct RefusalLimit {
     rate: f64,
 }
 
-/// A request that was answered.
+/// A request that was answered, or not in time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SentBatch {
-    /// Time of sending.
-    pub(crate) at: Duration,
+pub(crate) struct AnsweredBatch {
+    pub(crate) sent_at: Duration,
+    pub(crate) answered_at: Duration,
     /// Number of its events.
     pub(crate) events: u32,
 }
 
-impl SentBatch {
-    /// True if an answer that came at `now` was held for the delay that it names.
-    pub(crate) fn was_held(&self, now: Duration, delay: Duration) -> bool {
-        now.saturating_sub(self.at).saturating_add(DELAY_ROUNDING) > delay
+impl AnsweredBatch {
+    /// True if the answer was held for the delay that it names.
+    pub(crate) fn was_held(&self, delay: Duration) -> bool {
+        self.answered_at.saturating_sub(self.sent_at) + DELAY_ROUNDING > delay
     }
 }
 
@@ -91,39 +91,34 @@ impl PublishPace {
         limit.into_iter().chain(self.cap).reduce(f64::min)
     }
 
-    /// A request was sent.
-    pub(crate) fn note_sent(&mut self, sent: SentBatch) {
-        let Some(rate) = self.rate() else { return };
-        let takes =
-            Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
-        self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
+    /// A request with so many events was sent.
+    pub(crate) fn note_sent(&mut self, now: Duration, events: u32) {
+        if let Some(rate) = self.rate() {
+            let takes = Duration::try_from_secs_f64(f64::from(events) / rate);
+            let begins = self.slot_at.max(now);
+            self.slot_at = begins.saturating_add(takes.unwrap_or(Duration::MAX));
+        }
     }
 
     /// A request was acknowledged; under the tarpit with the delay that the server names. A delayed
     /// producer keeps to one request at once: more of them would undo the tarpit. An answer
     /// that came sooner than that was let through instead of held (`tarpit: advise`), and the
     /// next one would only be sent away before the delay is over.
-    pub(crate) fn note_acknowledged(
-        &mut self,
-        sent: SentBatch,
-        now: Duration,
-        delay: Option<Duration>,
-    ) {
+    pub(crate) fn note_acknowledged(&mut self, batch: AnsweredBatch, delay: Option<Duration>) {
         self.failures = 0;
         if let Some(delay) = delay {
-            if !sent.was_held(now, delay) {
-                self.pause_for(now, delay);
+            if !batch.was_held(delay) {
+                self.pause_for(batch.answered_at, delay);
             }
-            self.narrow_to(1);
+            self.set_requests_at_once(1);
             return;
         }
         self.credit += 1;
         if self.credit >= self.requests_at_once {
-            self.requests_at_once = (self.requests_at_once + 1).min(REQUESTS_AT_ONCE_MAX);
-            self.credit = 0;
+            self.set_requests_at_once((self.requests_at_once + 1).min(REQUESTS_AT_ONCE_MAX));
         }
         if let Some(limit) = &mut self.limit {
-            limit.rate += limit.refused * GROWTH * f64::from(sent.events) / limit.rate;
+            limit.rate += limit.refused * GROWTH * f64::from(batch.events) / limit.rate;
         }
         self.limit = self
             .limit
@@ -132,29 +127,19 @@ impl PublishPace {
 
     /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace,
     /// which was `measured` events per second. The server's own wait gives the least pace.
-    pub(crate) fn note_pushed_back(
-        &mut self,
-        sent: SentBatch,
-        now: Duration,
-        wait: Duration,
-        measured: f64,
-    ) {
+    pub(crate) fn note_pushed_back(&mut self, batch: AnsweredBatch, wait: Duration, measured: f64) {
         self.failures = 0;
-        self.pause_for(now, wait);
-        if !self.is_news(sent, now) {
+        self.pause_for(batch.answered_at, wait);
+        if !self.is_news(batch) {
             return;
         }
-        self.narrow_to((self.requests_at_once / 2).max(1));
-        let events = f64::from(sent.events);
-        let refused = self
-            .rate()
-            .unwrap_or(f64::INFINITY)
-            .min(measured.max(events));
+        self.set_requests_at_once((self.requests_at_once / 2).max(1));
+        let events = f64::from(batch.events);
+        let kept = self.rate().unwrap_or(f64::INFINITY);
+        let refused = kept.min(measured.max(events));
         let rate = (refused / 2.0).max(events / wait.as_secs_f64().max(1.0));
-        self.limit = Some(RefusalLimit {
-            refused: refused.max(rate),
-            rate,
-        });
+        let refused = refused.max(rate);
+        self.limit = Some(RefusalLimit { refused, rate });
     }
 
     /// A request was not answered, or the server is not able to now: one request at once, after a
@@ -162,25 +147,22 @@ impl PublishPace {
     /// makes the wait longer.
     pub(crate) fn note_failed(
         &mut self,
-        sent: SentBatch,
-        now: Duration,
+        batch: AnsweredBatch,
         wait: Option<Duration>,
         stretch: f64,
     ) {
-        let backoff = BACKOFF_FIRST
-            .saturating_mul(1 << self.failures.min(16))
-            .min(BACKOFF_MAX);
-        let is_news = self.is_news(sent, now);
+        let is_news = self.is_news(batch);
+        let backoff = (BACKOFF_FIRST * (1 << self.failures.min(16))).min(BACKOFF_MAX);
         if let Some(wait) = wait.or(is_news.then_some(backoff)) {
-            self.pause_for(now, wait.mul_f64(stretch));
+            self.pause_for(batch.answered_at, wait.mul_f64(stretch));
         }
         if is_news {
             self.failures += 1;
-            self.narrow_to(1);
+            self.set_requests_at_once(1);
         }
     }
 
-    fn narrow_to(&mut self, requests_at_once: u32) {
+    fn set_requests_at_once(&mut self, requests_at_once: u32) {
         self.requests_at_once = requests_at_once;
         self.credit = 0;
     }
@@ -191,10 +173,10 @@ impl PublishPace {
 
     /// True if a refusal counts beside the last one: requests that were on their way together are
     /// refused together, and that is one refusal.
-    fn is_news(&mut self, sent: SentBatch, now: Duration) -> bool {
-        let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
+    fn is_news(&mut self, batch: AnsweredBatch) -> bool {
+        let is_news = batch.sent_at >= self.backed_off_at;
         if is_news {
-            self.backed_off_at = Some(now);
+            self.backed_off_at = batch.answered_at;
         }
         is_news
     }
@@ -222,15 +204,17 @@ mod tests {
         Duration::from_secs_f64(secs)
     }
 
+    /// A request of 100 events.
+    fn answered(sent_secs: f64, answered_secs: f64) -> AnsweredBatch {
+        AnsweredBatch {
+            sent_at: secs(sent_secs),
+            answered_at: secs(answered_secs),
+            events: 100,
+        }
+    }
+
     fn acknowledge(pace: &mut PublishPace) {
-        pace.note_acknowledged(
-            SentBatch {
-                at: secs(0.0),
-                events: 100,
-            },
-            secs(1.0),
-            None,
-        );
+        pace.note_acknowledged(answered(0.0, 1.0), None);
     }
 
     /// Requests of 100 events, each sent a second before its answer; after each answer: requests at
@@ -238,25 +222,19 @@ mod tests {
     fn check(cap: Option<u32>, trace: &[(Seen, Kept)]) {
         let mut pace = PublishPace::new(cap);
         for (n, (seen, expected)) in trace.iter().enumerate() {
-            let now = secs(1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0));
-            let sent = SentBatch {
-                at: now.saturating_sub(secs(1.0)),
-                events: 100,
-            };
+            let now_secs = 1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0);
+            let batch = answered(now_secs - 1.0, now_secs);
             match *seen {
-                Acknowledged => pace.note_acknowledged(sent, now, None),
-                Delayed(delay) => {
-                    pace.note_acknowledged(sent, now, Some(Duration::from_secs(delay)));
-                }
+                Acknowledged => pace.note_acknowledged(batch, None),
+                Delayed(delay) => pace.note_acknowledged(batch, Some(Duration::from_secs(delay))),
                 PushedBack(wait, measured) => {
-                    pace.note_pushed_back(sent, now, Duration::from_secs(wait), measured);
+                    pace.note_pushed_back(batch, Duration::from_secs(wait), measured);
                 }
-                Failed => pace.note_failed(sent, now, None, 1.0),
-                FailedFor(wait) => {
-                    pace.note_failed(sent, now, Some(Duration::from_secs(wait)), 1.0);
-                }
+                Failed => pace.note_failed(batch, None, 1.0),
+                FailedFor(wait) => pace.note_failed(batch, Some(Duration::from_secs(wait)), 1.0),
             }
-            let paused = pace.paused_until.saturating_sub(now).as_secs_f64();
+            let paused = pace.paused_until.saturating_sub(secs(now_secs));
+            let paused = paused.as_secs_f64();
             let found = (pace.requests_at_once(), pace.rate().map(f64::round), paused);
             assert_eq!(found, *expected, "step {n}");
         }
@@ -291,15 +269,7 @@ mod tests {
         ];
         check(None, &trace);
         let mut pace = PublishPace::new(None);
-        pace.note_pushed_back(
-            SentBatch {
-                at: secs(0.0),
-                events: 100,
-            },
-            secs(1.0),
-            secs(30.0),
-            400.0,
-        );
+        pace.note_pushed_back(answered(0.0, 1.0), secs(30.0), 400.0);
         let acknowledged = (1..1000).find(|_| {
             acknowledge(&mut pace);
             pace.rate().is_none()
@@ -330,16 +300,10 @@ mod tests {
         check(Some(300), &trace);
         let mut pace = PublishPace::new(Some(50));
         for now in [0.0, 0.5, 4.0] {
-            pace.note_sent(SentBatch {
-                at: secs(now),
-                events: 100,
-            });
+            pace.note_sent(secs(now), 100);
         }
         assert_eq!(pace.next_at(), secs(6.0));
-        pace.note_sent(SentBatch {
-            at: secs(60.0),
-            events: 100,
-        });
+        pace.note_sent(secs(60.0), 100);
         assert_eq!(pace.next_at(), secs(62.0));
     }
 
@@ -356,12 +320,12 @@ mod tests {
     #[test]
     fn an_answer_was_held_if_it_came_within_a_second_of_the_delay() {
         let check = |took_ms, delay_ms, expected| {
-            let sent = SentBatch {
-                at: secs(7.0),
+            let batch = AnsweredBatch {
+                sent_at: secs(7.0),
+                answered_at: secs(7.0) + Duration::from_millis(took_ms),
                 events: 1,
             };
-            let millis = Duration::from_millis;
-            let found = sent.was_held(secs(7.0) + millis(took_ms), millis(delay_ms));
+            let found = batch.was_held(Duration::from_millis(delay_ms));
             assert_eq!(found, expected, "{took_ms} ms for {delay_ms} ms");
         };
         check(200, 1000, true);
@@ -402,11 +366,9 @@ mod tests {
         let mut pace = PublishPace::new(None);
         (0..200).for_each(|_| acknowledge(&mut pace));
         for n in 0..16 {
-            let sent = SentBatch {
-                at: secs(9.0 + f64::from(n) / 100.0),
-                events: 100,
-            };
-            pace.note_pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);
+            let later_secs = f64::from(n) / 100.0;
+            let batch = answered(9.0 + later_secs, 10.0 + later_secs);
+            pace.note_pushed_back(batch, secs(30.0), 800.0);
         }
         assert_eq!((pace.requests_at_once(), pace.rate()), (8, Some(400.0)));
         assert_eq!(pace.next_at(), secs(40.15));

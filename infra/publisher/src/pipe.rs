@@ -2,26 +2,25 @@
 //! that were taken is known at every end, because they cannot be read again.
 
 use std::io::{self, BufReader, Read};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use crate::batches::SourceItem;
-use crate::events::{EventReader, EventsError, InputEvent};
+use crate::events::{EventReader, EventsError};
 
 /// Pause after which the events that were read are published without waiting for more.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// An event that was taken from the pipe; `None` at its end.
-type PipeItem = Result<Option<InputEvent>, EventsError>;
 
 /// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for
 /// ever.
 #[derive(Debug)]
 pub struct PipeEvents {
-    events: Receiver<PipeItem>,
+    /// What the reader says; `None` at the pipe's end.
+    events: Receiver<Option<Result<SourceItem, EventsError>>>,
     state: Arc<PipeState>,
     is_over: bool,
 }
@@ -41,7 +40,6 @@ struct PipeState {
 }
 
 /// The pipe as it is read: closed, it has ended.
-#[derive(Debug)]
 struct ClosableInput<R> {
     input: R,
     state: Arc<PipeState>,
@@ -50,15 +48,25 @@ struct ClosableInput<R> {
 /// Begins to read a pipe.
 pub fn open_pipe<R: Read + Send + 'static>(input: R) -> io::Result<(PipeHandle, PipeEvents)> {
     let state = Arc::new(PipeState::default());
+    let pipe = Arc::clone(&state);
     let (say, events) = sync_channel(0);
-    let (alive, reader) = sync_channel::<()>(0);
+    let (alive, reader) = sync_channel(0);
     let input = ClosableInput {
         input,
         state: Arc::clone(&state),
     };
     thread::Builder::new().spawn(move || {
-        read_events(input, &say);
-        drop(alive);
+        let _alive = alive;
+        let mut events = EventReader::new(BufReader::new(input));
+        loop {
+            let next = events.next();
+            let is_event = matches!(next, Some(Ok(_)));
+            pipe.events.fetch_add(is_event.into(), Ordering::SeqCst);
+            let is_wanted = say.send(next).is_ok() || pipe.is_closed();
+            if !is_event || !is_wanted {
+                return;
+            }
+        }
     })?;
     let events = PipeEvents {
         events,
@@ -74,9 +82,10 @@ impl PipeHandle {
         self.state.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// Number of events that were taken from a closed pipe. Events that were taken and never asked
-    /// for count too.
+    /// Closes the pipe, and returns the number of events that were taken from it. Events that were
+    /// taken and never asked for count too.
     pub fn taken_count(self) -> u64 {
+        self.close();
         // Either it ends at once, or it waits for a pipe that is silent, and everything that came
         // is counted.
         let _ = self.reader.recv_timeout(PAUSE);
@@ -90,38 +99,19 @@ impl PipeState {
     }
 }
 
-fn read_events<R: Read>(input: ClosableInput<R>, say: &SyncSender<PipeItem>) {
-    let state = Arc::clone(&input.state);
-    let mut events = EventReader::new(BufReader::new(input));
-    loop {
-        let next = events.read_event();
-        let is_last = !matches!(next, Ok(Some(_)));
-        state.events.store(events.read_count(), Ordering::SeqCst);
-        let is_heard = say.send(next).is_ok();
-        if is_last || !(is_heard || state.is_closed()) {
-            return;
-        }
-    }
-}
-
 impl Iterator for PipeEvents {
     type Item = Result<SourceItem, EventsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let next = self.events.recv_timeout(PAUSE);
-        // Checked afterwards: an event that is cut off is no fault of a pipe that was closed here.
-        let is_closed = self.state.is_closed();
-        self.is_over = !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout))
-            || is_closed && next.is_err();
-        match next {
-            Ok(Ok(Some(event))) => Some(Ok(SourceItem::Event(event))),
-            // Closed, it ends where the same input does not: a cut, as a pause is.
-            _ if is_closed => Some(Ok(SourceItem::Pause)),
-            Ok(Ok(None)) => None,
-            Ok(Err(error)) => Some(Err(error)),
+        match self.events.recv_timeout(PAUSE) {
+            Ok(Some(Ok(event))) => Some(Ok(event)),
+            // Checked afterwards: an event that is cut off is no fault of a pipe that was closed
+            // here. Closed, it ends where the same input does not: a cut, as a pause is.
+            _ if self.state.is_closed() => {
+                let is_first = !mem::replace(&mut self.is_over, true);
+                is_first.then_some(Ok(SourceItem::Pause))
+            }
+            Ok(end) => end,
             Err(RecvTimeoutError::Timeout) => Some(Ok(SourceItem::Pause)),
             Err(RecvTimeoutError::Disconnected) => Some(Err(EventsError::Reader)),
         }
@@ -131,10 +121,9 @@ impl Iterator for PipeEvents {
 impl<R: Read> Read for ClosableInput<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.state.is_closed() {
-            Ok(0)
-        } else {
-            self.input.read(into)
+            return Ok(0);
         }
+        self.input.read(into)
     }
 }
 
@@ -166,8 +155,7 @@ mod tests {
         check(&mut events, &["{}", "{\"a\":1}", "pause", "pause"]);
         output.write_all(b"}").unwrap();
         drop(output);
-        check(&mut events, &["{}", "end", "end"]);
-        pipe.close();
+        check(&mut events, &["{}", "end"]);
         assert_eq!(pipe.taken_count(), 3);
     }
 

@@ -9,8 +9,8 @@ const DELAY_MAX: Duration = Duration::from_mins(15);
 /// `medium; resource=submission-queue; delay=15`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PressureHeader {
-    level: String,
-    resource: Option<String>,
+    /// The header for people: `medium submission-queue, 15 s`.
+    text: String,
     /// Delay of acknowledgements, in seconds.
     delay_secs: u64,
 }
@@ -19,21 +19,19 @@ impl PressureHeader {
     /// Reads the header. Unknown parts are left out.
     pub fn parse(header: &str) -> Self {
         let mut parts = header.split(';').map(str::trim);
-        let level = parts.next().unwrap_or_default().to_owned();
-        let mut resource = None;
+        let mut text = parts.next().unwrap_or_default().to_owned();
         let mut delay_secs = 0;
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name {
-                "resource" => resource = Some(value.to_owned()),
+                "resource" => text += &format!(" {value}"),
                 "delay" => delay_secs = value.parse().unwrap_or_default(),
                 _ => {}
             }
         }
-        Self {
-            level,
-            resource,
-            delay_secs,
+        if delay_secs > 0 {
+            text += &format!(", {delay_secs} s");
         }
+        Self { text, delay_secs }
     }
 
     /// Delay of acknowledgements, if there is one.
@@ -42,17 +40,9 @@ impl PressureHeader {
     }
 }
 
-/// For people: `medium submission-queue, 15 s`.
 impl fmt::Display for PressureHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.level)?;
-        if let Some(resource) = &self.resource {
-            write!(f, " {resource}")?;
-        }
-        if self.delay_secs > 0 {
-            write!(f, ", {} s", self.delay_secs)?;
-        }
-        Ok(())
+        f.write_str(&self.text)
     }
 }
 

@@ -14,8 +14,8 @@ use crate::batches::EventBatch;
 use crate::ending::RunEnding;
 use crate::events::EventsError;
 use crate::meter::RateMeter;
-use crate::outcome::{PublishOutcome, PublishReport};
-use crate::pace::{PublishPace, REQUESTS_AT_ONCE_MAX, SentBatch};
+use crate::outcome::{PublishOutcome, PublishReport, RetryReason};
+use crate::pace::{AnsweredBatch, PublishPace, REQUESTS_AT_ONCE_MAX};
 use crate::pressure_header::PressureHeader;
 
 /// Greatest stretch of a wait, as a share of it, so that producers that were refused together do
@@ -67,27 +67,28 @@ pub struct RunCounts {
 pub struct PublishRun<E: Error + 'static> {
     pace: PublishPace,
     meter: RateMeter,
-    give_up_after: Duration,
     is_pipe: bool,
-    /// Batches that are not acknowledged yet, by the number of their first event.
-    tasks: BTreeMap<u64, BatchTask>,
+    /// Batches that wait for their first request or for another one, by the number of their first
+    /// event.
+    waiting: BTreeMap<u64, BatchTask>,
+    /// Batches whose request is on its way.
+    in_flight: BTreeMap<u64, BatchTask>,
     input: InputState,
     /// The first event that was not read.
     unread: u64,
-    /// The error of the source. Events that were read are published before it is reported.
-    broken: Option<EventsError>,
     ending: Option<RunEnding<E>>,
-    /// Exit code of the signal, while events that were taken from a pipe are still being
-    /// published.
-    closing: Option<u8>,
+    /// The ending once everything that was read is published: the source is broken, or a signal
+    /// closed the pipe.
+    last_ending: Option<RunEnding<E>>,
     /// True once the run no longer waits for answers.
     is_abandoned: bool,
     counts: RunCounts,
     pressure: Option<PressureHeader>,
     /// The last reason to send something again.
     trouble: Option<E>,
-    /// True once any request was answered.
-    is_met: bool,
+    /// Longest time without an acknowledgement, now and once any request was answered.
+    patience: Duration,
+    give_up_after: Duration,
     /// Time of the last acknowledgement, or of the first request.
     progress_at: Duration,
 }
@@ -100,12 +101,12 @@ enum InputState {
 }
 
 /// A batch that is not acknowledged yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BatchTask {
     batch: Arc<EventBatch>,
     attempts: u32,
-    /// Time of sending, while its request is on its way.
-    sent_at: Option<Duration>,
+    /// Time of the last request.
+    sent_at: Duration,
     /// Earliest time of the next request.
     not_before: Duration,
 }
@@ -117,19 +118,19 @@ impl<E: Error + 'static> PublishRun<E> {
         Self {
             pace,
             meter: RateMeter::default(),
-            give_up_after,
             is_pipe: false,
-            tasks: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             input: InputState::Idle,
             unread: from,
-            broken: None,
             ending: None,
-            closing: None,
+            last_ending: None,
             is_abandoned: false,
             counts: RunCounts::default(),
             pressure: None,
             trouble: None,
-            is_met: false,
+            patience: give_up_after.min(FIRST_ANSWER_MAX),
+            give_up_after,
             progress_at: Duration::ZERO,
         }
     }
@@ -141,34 +142,30 @@ impl<E: Error + 'static> PublishRun<E> {
 
     /// The next step.
     pub fn next(&mut self, now: Duration) -> RunStep {
-        let is_done = self.input == InputState::Over && self.tasks.is_empty();
+        let is_done = self.is_done();
         if self.ending.is_none() {
             self.ending = if is_done {
-                let broken = self.broken.take().map(RunEnding::Input);
-                broken.or(self
-                    .closing
-                    .map(|exit_code| RunEnding::Interrupted { exit_code }))
+                self.last_ending.take()
             } else {
                 self.give_up(now)
             };
         }
         if is_done || self.ending.is_some() {
-            let is_awaited = !self.is_abandoned && self.in_flight() > 0;
-            return if is_awaited {
-                RunStep::Wait(None)
-            } else {
+            return if self.is_abandoned || self.in_flight.is_empty() {
                 RunStep::Over
+            } else {
+                RunStep::Wait(None)
             };
         }
         if self.input == InputState::Idle
-            && self.tasks.len() < BATCHES_MAX
-            && self.tasks.values().all(|task| task.attempts > 0)
+            && self.waiting.len() + self.in_flight.len() < BATCHES_MAX
+            && self.waiting.values().all(|task| task.attempts > 0)
         {
             self.input = InputState::Asked;
             return RunStep::Read;
         }
-        self.send_batch(now)
-            .unwrap_or_else(|| RunStep::Wait(self.wake_at()))
+        let sent = self.send_batch(now).map(RunStep::Send);
+        sent.unwrap_or_else(|| RunStep::Wait(self.wake_at(now)))
     }
 
     /// Takes the result of a [`RunStep::Read`].
@@ -178,17 +175,16 @@ impl<E: Error + 'static> PublishRun<E> {
             Ok(Some(batch)) => {
                 self.input = InputState::Idle;
                 self.unread = batch.end_index();
-                let first = batch.first;
                 let task = BatchTask {
                     batch: Arc::new(batch),
-                    attempts: 0,
-                    sent_at: None,
-                    not_before: Duration::ZERO,
+                    ..BatchTask::default()
                 };
-                self.tasks.insert(first, task);
+                self.waiting.insert(task.batch.first, task);
             }
             Ok(None) => {}
-            Err(error) => self.broken = Some(error),
+            Err(error) => {
+                self.last_ending.get_or_insert(RunEnding::Input(error));
+            }
         }
     }
 
@@ -201,80 +197,53 @@ impl<E: Error + 'static> PublishRun<E> {
         outcome: PublishOutcome<E>,
         chance: f64,
     ) {
-        let Some(task) = self.tasks.get_mut(&first) else {
+        let Some(mut task) = self.in_flight.remove(&first) else {
             return;
         };
-        let Some(at) = task.sent_at.take() else {
-            return;
+        let batch = AnsweredBatch {
+            sent_at: task.sent_at,
+            answered_at: now,
+            events: task.batch.event_count(),
         };
-        let events = task.batch.event_count();
-        let sent = SentBatch { at, events };
         let stretch = 1.0 + STRETCH_MAX * chance;
-        self.is_met |= !matches!(
-            outcome,
-            PublishOutcome::Unclear {
-                is_response: false,
-                ..
-            }
-        );
         match outcome {
             PublishOutcome::Acknowledged { pressure, report } => {
-                self.tasks.remove(&first);
-                self.note_acknowledged(now, sent, pressure, report);
+                self.patience = self.give_up_after;
+                return self.note_acknowledged(batch, pressure, report);
             }
-            PublishOutcome::Refused {
-                wait,
-                pressure,
-                is_delay,
-                error,
-            } => {
-                let measured = self.meter.per_second(now);
-                self.pace
-                    .note_pushed_back(sent, now, wait.mul_f64(stretch), measured);
-                self.counts.delayed += u64::from(is_delay);
-                self.counts.refused += u64::from(!is_delay);
-                self.pressure = pressure;
-                self.trouble = Some(error);
-            }
-            PublishOutcome::InUse { wait, error } => {
-                task.not_before = now.saturating_add(wait.mul_f64(stretch));
-                self.trouble = Some(error);
-            }
-            PublishOutcome::Unclear { wait, error, .. } => {
-                self.pace.note_failed(sent, now, wait, stretch);
+            PublishOutcome::Again { reason, error } => {
+                task.not_before = self.note_retry(batch, reason, stretch);
                 self.trouble = Some(error);
             }
             PublishOutcome::Final { index, error } => {
-                let batch = Arc::clone(&task.batch);
-                self.ending
-                    .get_or_insert_with(|| RunEnding::for_refusal(&batch, index, error));
+                let ending = RunEnding::for_refusal(&task.batch, index, error);
+                self.ending.get_or_insert(ending);
             }
         }
+        self.waiting.insert(first, task);
     }
 
     /// Takes a signal. After the first one the run waits for answers, and publishes the events that
-    /// were taken from a pipe, which the driver closes. After the second one it waits for
-    /// nothing.
+    /// were taken from a pipe, which is closed. After the second one it waits for nothing.
     pub fn take_signal(&mut self, exit_code: u8) {
-        let is_first = self.ending.is_none() && self.closing.is_none();
-        if is_first && self.is_pipe {
-            self.closing = Some(exit_code);
-            return;
+        let interrupted = RunEnding::Interrupted { exit_code };
+        if self.ending.is_some() || self.is_closing() {
+            self.abandon(interrupted);
+        } else if self.is_pipe {
+            self.last_ending = Some(interrupted);
+        } else {
+            self.ending = Some(interrupted);
         }
-        self.is_abandoned = !is_first;
-        self.ending
-            .get_or_insert(RunEnding::Interrupted { exit_code });
     }
 
     /// The work that the run still waits for after a signal, if there is any.
     pub fn waits_for(&self) -> Option<&'static str> {
-        let is_open = self.input != InputState::Over || !self.tasks.is_empty();
         if self.is_abandoned {
             None
-        } else if self.closing.is_some() && self.ending.is_none() && is_open {
+        } else if self.is_closing() && self.ending.is_none() && !self.is_done() {
             Some("publishing what was taken from the pipe")
         } else {
-            (self.in_flight() > 0).then_some("waiting for the answers to what was sent")
+            (!self.in_flight.is_empty()).then_some("waiting for the answers to what was sent")
         }
     }
 
@@ -295,17 +264,20 @@ impl<E: Error + 'static> PublishRun<E> {
 
     /// The reason why nothing is sent, and for how long.
     pub fn idle_reason(&self, now: Duration) -> Option<(&E, Duration)> {
-        let is_idle = self.in_flight() == 0 && !self.tasks.is_empty();
-        let until = self.wake_at().filter(|until| is_idle && *until > now)?;
-        Some((self.trouble.as_ref()?, until.saturating_sub(now)))
+        let trouble = self
+            .trouble
+            .as_ref()
+            .filter(|_| self.in_flight.is_empty())?;
+        Some((trouble, self.wake_at(now)?.saturating_sub(now)))
     }
 
     /// The first event that is not known to be published: the place to go on from.
     pub fn resume_at(&self) -> u64 {
-        self.tasks.keys().next().copied().unwrap_or(self.unread)
+        let firsts = self.waiting.keys().chain(self.in_flight.keys());
+        firsts.min().copied().unwrap_or(self.unread)
     }
 
-    /// Ends the run for a reason of the driver. It waits for no more answers.
+    /// Ends the run at once. It waits for no more answers.
     pub fn abandon(&mut self, ending: RunEnding<E>) {
         self.ending.get_or_insert(ending);
         self.is_abandoned = true;
@@ -316,40 +288,66 @@ impl<E: Error + 'static> PublishRun<E> {
         self.ending
     }
 
-    /// Number of requests on their way.
-    fn in_flight(&self) -> usize {
-        self.tasks.len() - self.waiting_tasks().count()
+    fn is_done(&self) -> bool {
+        self.input == InputState::Over && self.waiting.is_empty() && self.in_flight.is_empty()
     }
 
-    fn waiting_tasks(&self) -> impl Iterator<Item = &BatchTask> {
-        self.tasks.values().filter(|task| task.sent_at.is_none())
+    /// True once a signal closed the pipe.
+    fn is_closing(&self) -> bool {
+        matches!(self.last_ending, Some(RunEnding::Interrupted { .. }))
     }
 
     fn note_acknowledged(
         &mut self,
-        now: Duration,
-        sent: SentBatch,
+        batch: AnsweredBatch,
         pressure: Option<PressureHeader>,
         report: Option<PublishReport>,
     ) {
         let delay = pressure.as_ref().and_then(PressureHeader::delay);
-        self.pace.note_acknowledged(sent, now, delay);
-        self.meter.add_events(now, sent.events);
-        self.counts.events += u64::from(sent.events);
+        self.pace.note_acknowledged(batch, delay);
+        self.meter.add_events(batch.answered_at, batch.events);
+        self.counts.events += u64::from(batch.events);
         self.counts.requests += 1;
-        self.counts.delayed += u64::from(delay.is_some_and(|delay| sent.was_held(now, delay)));
+        self.counts.delayed += u64::from(delay.is_some_and(|delay| batch.was_held(delay)));
         if let Some(report) = report {
             let reports = self.counts.report.get_or_insert_default();
             reports.add_counts(report);
         }
-        self.progress_at = now;
+        self.progress_at = batch.answered_at;
         self.pressure = pressure;
         self.trouble = None;
     }
 
+    /// Takes a batch that has to be sent again, and returns the earliest time for it.
+    fn note_retry(&mut self, batch: AnsweredBatch, reason: RetryReason, stretch: f64) -> Duration {
+        if !matches!(reason, RetryReason::Unanswered) {
+            self.patience = self.give_up_after;
+        }
+        match reason {
+            RetryReason::Refused {
+                wait,
+                pressure,
+                is_delay,
+            } => {
+                let measured = self.meter.per_second(batch.answered_at);
+                let wait = wait.mul_f64(stretch);
+                self.pace.note_pushed_back(batch, wait, measured);
+                self.counts.delayed += u64::from(is_delay);
+                self.counts.refused += u64::from(!is_delay);
+                self.pressure = pressure;
+            }
+            RetryReason::InUse(wait) => {
+                return batch.answered_at.saturating_add(wait.mul_f64(stretch));
+            }
+            RetryReason::Unclear(wait) => self.pace.note_failed(batch, wait, stretch),
+            RetryReason::Unanswered => self.pace.note_failed(batch, None, stretch),
+        }
+        Duration::ZERO
+    }
+
     fn give_up(&mut self, now: Duration) -> Option<RunEnding<E>> {
         self.gives_up_at().filter(|at| *at <= now)?;
-        let length = self.give_up_wait();
+        let length = self.patience;
         let source = self.trouble.take()?;
         Some(RunEnding::GaveUp { length, source })
     }
@@ -357,50 +355,44 @@ impl<E: Error + 'static> PublishRun<E> {
     /// Time to give up, if every request waits to be sent again. An answer that is still to come
     /// may be a good one.
     fn gives_up_at(&self) -> Option<Duration> {
-        let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
-        is_stuck.then(|| self.progress_at.saturating_add(self.give_up_wait()))
+        let is_stuck = self.in_flight.is_empty() && !self.waiting.is_empty();
+        let is_stuck = is_stuck && self.trouble.is_some();
+        is_stuck.then(|| self.progress_at.saturating_add(self.patience))
     }
 
-    fn give_up_wait(&self) -> Duration {
-        if self.is_met {
-            self.give_up_after
-        } else {
-            self.give_up_after.min(FIRST_ANSWER_MAX)
+    /// The first batch that may be sent soonest, by the number of its first event, and the time.
+    fn next_due(&self, now: Duration) -> Option<(Duration, u64)> {
+        if self.in_flight.len() >= self.pace.requests_at_once() as usize {
+            return None;
         }
-    }
-
-    fn has_room(&self) -> bool {
-        self.in_flight() < self.pace.requests_at_once() as usize
+        let earliest = now.max(self.pace.next_at());
+        let waiting = self.waiting.iter();
+        waiting
+            .map(|(first, task)| (task.not_before.max(earliest), *first))
+            .min()
     }
 
     /// Time of the next step, if nothing happens before.
-    fn wake_at(&self) -> Option<Duration> {
-        let waiting = self.waiting_tasks().filter(|_| self.has_room());
-        let first = waiting.map(|task| task.not_before).min();
-        let first = first.map(|not_before| not_before.max(self.pace.next_at()));
-        first.into_iter().chain(self.gives_up_at()).min()
+    fn wake_at(&self, now: Duration) -> Option<Duration> {
+        let due = self.next_due(now).map(|(at, _)| at);
+        due.into_iter().chain(self.gives_up_at()).min()
     }
 
-    /// Sends the first batch that may be sent now.
-    fn send_batch(&mut self, now: Duration) -> Option<RunStep> {
-        if !self.has_room() || self.pace.next_at() > now {
-            return None;
-        }
-        let due = self.waiting_tasks().find(|task| task.not_before <= now);
-        let first = due?.batch.first;
-        self.meter.start(now);
-        if self.tasks.values().all(|task| task.attempts == 0) {
+    /// Begins to send the first batch that may be sent now.
+    fn send_batch(&mut self, now: Duration) -> Option<Arc<EventBatch>> {
+        let (_, first) = self.next_due(now).filter(|(at, _)| *at <= now)?;
+        if self.in_flight.is_empty() && self.waiting.values().all(|task| task.attempts == 0) {
             self.progress_at = now;
         }
-        let task = self.tasks.get_mut(&first)?;
+        let mut task = self.waiting.remove(&first)?;
+        self.meter.start(now);
         self.counts.retried += u64::from(task.attempts > 0);
         task.attempts += 1;
-        task.sent_at = Some(now);
-        self.pace.note_sent(SentBatch {
-            at: now,
-            events: task.batch.event_count(),
-        });
-        Some(RunStep::Send(Arc::clone(&task.batch)))
+        task.sent_at = now;
+        let batch = Arc::clone(&task.batch);
+        self.pace.note_sent(now, batch.event_count());
+        self.in_flight.insert(first, task);
+        Some(batch)
     }
 }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::BufReader;
 
 use super::*;
+use crate::batches::{EventBatches, PackingSettings};
 
 /// All events as line and text, then the error, if there is one.
 fn read(input: &[u8], piece: usize) -> Vec<String> {
@@ -161,12 +162,15 @@ impl Read for Terminal {
 
 #[test]
 fn the_end_of_a_terminal_s_input_is_asked_for_once() {
-    let mut events = EventReader::new(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
-    assert!(matches!(events.read_event(), Ok(Some(_))));
-    assert!(matches!(
-        (events.read_event(), events.read_event()),
-        (Ok(None), Ok(None))
-    ));
+    let terminal = BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"]));
+    let packing = PackingSettings {
+        events_max: 2,
+        from: 0,
+        content_type: None,
+    };
+    let mut batches = EventBatches::new(EventReader::new(terminal), packing);
+    assert_eq!(batches.next_batch().unwrap().unwrap().lines, [1]);
+    assert!(matches!(batches.next_batch(), Ok(None)));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The end of a run that did not publish everything, as its exit code and advice.
 
+use std::io;
+
 use posthaste_publisher::{EventsError, RunEnding};
 
 use crate::client::ClientError;
@@ -10,47 +12,34 @@ use crate::error::CommandFailure;
 #[error("not every event was published")]
 pub(super) struct UnfinishedRun {
     #[source]
-    ending: RunEnding<ClientError>,
+    pub(super) ending: RunEnding<ClientError>,
     /// Advice on how to go on.
-    resume: String,
+    pub(super) resume: String,
 }
 
-/// Error of a content type of one event, given for requests of many.
+/// Error before anything is sent.
 #[derive(Debug, thiserror::Error)]
-#[error("--content-type {found} is that of one event, and with --rate a request carries many")]
-pub(super) struct SingleEventTypeError {
-    pub(super) found: String,
-}
-
-impl UnfinishedRun {
-    /// The error of this ending. An event that the server names has its number in the file.
-    pub(super) fn new(mut ending: RunEnding<ClientError>, resume: String) -> Self {
-        if let RunEnding::Refused {
-            event: Some(event),
-            source: ClientError::Refused(refusal),
-            ..
-        } = &mut ending
-        {
-            refusal.index = Some(*event);
-        }
-        Self { ending, resume }
-    }
+pub(super) enum PacedPublishError {
+    /// The content type is that of one event, for requests of many.
+    #[error("--content-type {0} is that of one event, and with --rate a request carries many")]
+    SingleEventType(String),
+    /// The system refuses what a run needs of it.
+    #[error("failed to start a thread")]
+    Process(#[source] io::Error),
 }
 
 impl CommandFailure for UnfinishedRun {
     fn exit_code(&self) -> Option<u8> {
-        Some(match &self.ending {
-            RunEnding::Interrupted { exit_code } => *exit_code,
-            RunEnding::GaveUp {
-                source: ClientError::Refused(refusal),
-                ..
-            } if refusal.is_back_pressure() => 6,
-            RunEnding::GaveUp { .. } => 7,
-            RunEnding::Refused { source, .. } => return source.exit_code(),
+        match &self.ending {
+            RunEnding::Interrupted { exit_code } => Some(*exit_code),
+            RunEnding::GaveUp { source, .. } => {
+                source.exit_code().filter(|code| *code == 6).or(Some(7))
+            }
+            RunEnding::Refused { source, .. } => source.exit_code(),
             // A file that cannot be read says nothing about what is in it.
-            RunEnding::Input(error) if !matches!(error, EventsError::Read(..)) => 3,
-            _ => 1,
-        })
+            RunEnding::Input(error) if !matches!(error, EventsError::Read(..)) => Some(3),
+            _ => Some(1),
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -58,9 +47,9 @@ impl CommandFailure for UnfinishedRun {
     }
 }
 
-impl CommandFailure for SingleEventTypeError {
+impl CommandFailure for PacedPublishError {
     fn exit_code(&self) -> Option<u8> {
-        Some(2)
+        matches!(self, Self::SingleEventType(_)).then_some(2)
     }
 }
 
@@ -71,7 +60,6 @@ mod tests {
     use crate::error::CommandError;
     use posthaste_publisher::EventPlace;
     use serde_json::json;
-    use std::io;
     use std::time::Duration;
     use ureq::http::HeaderMap;
 
@@ -88,7 +76,10 @@ mod tests {
     #[test]
     fn exit_code_of_an_unfinished_run_names_the_cause() {
         let check = |ending, expected| {
-            let error = CommandError::from(UnfinishedRun::new(ending, String::new()));
+            let error = CommandError::from(UnfinishedRun {
+                ending,
+                resume: String::new(),
+            });
             assert_eq!(error.exit_code(), expected, "{error:?}");
         };
         let length = Duration::from_mins(15);
@@ -98,7 +89,6 @@ mod tests {
         };
         let refused = |status| RunEnding::Refused {
             place: String::new(),
-            event: None,
             source: refusal(status, ""),
         };
         check(gave_up(503, "urn:posthaste:problem:back-pressure"), 6);
@@ -119,9 +109,6 @@ mod tests {
             3,
         );
         check(RunEnding::Interrupted { exit_code: 143 }, 143);
-        check(
-            RunEnding::Thread(io::Error::from(io::ErrorKind::OutOfMemory)),
-            1,
-        );
+        check(RunEnding::Panicked, 1);
     }
 }

@@ -2,24 +2,17 @@
 
 /// A number with a comma between thousands.
 pub(super) fn group_thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+    if number < 1000 {
+        return number.to_string();
     }
-    text
+    let thousands = group_thousands(number / 1000);
+    format!("{thousands},{:03}", number % 1000)
 }
 
 /// `1 event`, `2,000 events`.
 pub(super) fn count_with_noun(number: u64, noun: &str) -> String {
-    format!(
-        "{} {noun}{}",
-        group_thousands(number),
-        if number == 1 { "" } else { "s" }
-    )
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", group_thousands(number))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use posthaste_core::api::problem::ProblemKind;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::model::{IDEMPOTENCY_KEPT, Timestamp};
 use posthaste_publish::{PRESSURE_HEADER, RETRY_AFTER_DEFAULT};
-use posthaste_publisher::{PressureHeader, PublishOutcome, PublishReport};
+use posthaste_publisher::{PressureHeader, PublishOutcome, PublishReport, RetryReason};
 use ureq::Timeout;
 
 use crate::client::{ClientError, ClientResponse, ServerRefusal};
@@ -30,46 +30,42 @@ pub(super) fn outcome_of(
         }
         Err(error) => error,
     };
-    let ClientError::Refused(refusal) = &error else {
-        return unanswered_outcome(error);
+    let reason = match &error {
+        ClientError::Refused(refusal) => retry_reason(refusal, now),
+        // A server that took the request and then fell silent is there.
+        ClientError::Unreachable { source, .. } => Some(match **source {
+            ureq::Error::Timeout(Timeout::Global) => RetryReason::Unclear(None),
+            _ => RetryReason::Unanswered,
+        }),
+        _ => None,
     };
-    let wait = requested_wait(refusal, now);
-    let wait_or_default = wait.unwrap_or(RETRY_AFTER_DEFAULT);
-    match refusal.status {
-        _ if refusal.is_back_pressure() => PublishOutcome::Refused {
-            wait: wait_or_default,
-            pressure: refusal.pressure.as_deref().map(PressureHeader::parse),
-            is_delay: refusal.is_delay(),
-            error,
-        },
-        409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
-            PublishOutcome::InUse {
-                wait: wait_or_default,
-                error,
-            }
+    match reason {
+        Some(reason) => PublishOutcome::Again { reason, error },
+        None => {
+            let index = match &error {
+                ClientError::Refused(refusal) => refusal.index,
+                _ => None,
+            };
+            PublishOutcome::Final { index, error }
         }
-        408 | 500..=599 => PublishOutcome::Unclear {
-            wait,
-            is_response: true,
-            error,
-        },
-        _ => PublishOutcome::Final {
-            index: refusal.index,
-            error,
-        },
     }
 }
 
-fn unanswered_outcome(error: ClientError) -> PublishOutcome<ClientError> {
-    let ClientError::Unreachable { source, .. } = &error else {
-        return PublishOutcome::Final { index: None, error };
-    };
-    // A server that took the request and then fell silent is there.
-    let is_response = matches!(**source, ureq::Error::Timeout(Timeout::Global));
-    PublishOutcome::Unclear {
-        wait: None,
-        is_response,
-        error,
+/// The reason to send a refused request again; `None` if it would be refused again.
+fn retry_reason(refusal: &ServerRefusal, now: Timestamp) -> Option<RetryReason> {
+    let wait = requested_wait(refusal, now);
+    let wait_or_default = wait.unwrap_or(RETRY_AFTER_DEFAULT);
+    match refusal.status {
+        _ if refusal.is_back_pressure() => Some(RetryReason::Refused {
+            wait: wait_or_default,
+            pressure: refusal.pressure.as_deref().map(PressureHeader::parse),
+            is_delay: refusal.is_delay(),
+        }),
+        409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
+            Some(RetryReason::InUse(wait_or_default))
+        }
+        408 | 500..=599 => Some(RetryReason::Unclear(wait)),
+        _ => None,
     }
 }
 
@@ -91,17 +87,18 @@ mod tests {
                 .map_or("acknowledged".to_owned(), |pressure| {
                     format!("acknowledged: {pressure}")
                 }),
-            PublishOutcome::Refused { wait, pressure, .. } => {
-                let pressure = pressure
-                    .as_ref()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                format!("refused {} {pressure}", wait.as_secs())
-            }
-            PublishOutcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
-            PublishOutcome::Unclear { wait, .. } => {
-                format!("unclear {:?}", wait.map(|wait| wait.as_secs()))
-            }
+            PublishOutcome::Again { reason, .. } => match reason {
+                RetryReason::Refused { wait, pressure, .. } => {
+                    let pressure = pressure.as_ref().map(ToString::to_string);
+                    let pressure = pressure.unwrap_or_default();
+                    format!("refused {} {pressure}", wait.as_secs())
+                }
+                RetryReason::InUse(wait) => format!("in use {}", wait.as_secs()),
+                RetryReason::Unclear(wait) => {
+                    format!("unclear {:?}", wait.map(|wait| wait.as_secs()))
+                }
+                RetryReason::Unanswered => "unanswered".to_owned(),
+            },
             PublishOutcome::Final { .. } => "final".to_owned(),
         }
     }
@@ -204,13 +201,6 @@ mod tests {
             source: Box::new(ureq::Error::ConnectionFailed),
         };
         let outcome = outcome_of(Err(error), Timestamp::EPOCH);
-        assert!(matches!(
-            outcome,
-            PublishOutcome::Unclear {
-                wait: None,
-                is_response: false,
-                ..
-            }
-        ));
+        assert_eq!(shown(&outcome), "unanswered");
     }
 }

@@ -1,15 +1,17 @@
-//! Progress of a run on standard error: one line that changes on a terminal, else a line from time
-//! to time.
+//! The process as the host of a run: its signals, its pipe, and the progress on standard error: one
+//! line that changes on a terminal, else a line from time to time.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use posthaste_publisher::{PressureHeader, PublishRun, RunCounts};
-use serde_json::json;
+use posthaste_ports::Clock;
+use posthaste_publisher::{PipeHandle, PressureHeader, PublishRun, RunCounts, RunHost};
+use posthaste_system::SystemClock;
 
 use super::number::group_thousands;
 use crate::client::ClientError;
-use crate::terminal::{StandardStream, TerminalText, change_line, tell_user};
+use crate::signals::SignalListener;
+use crate::terminal::{StandardStream, change_line, tell_user};
 
 /// Time between two changes of the line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
@@ -20,17 +22,19 @@ const LINE_PERIOD: Duration = Duration::from_secs(10);
 /// Most characters of a reason that are shown.
 const REASON_CHARS_MAX: usize = 60;
 
-/// Progress, with the place and time at which it is shown.
+/// The host of a run, with the place and time at which progress is shown.
 #[derive(Debug)]
-pub(super) struct RunProgress {
+pub(super) struct ProcessHost {
+    signals: SignalListener,
+    pub(super) pipe: Option<PipeHandle>,
     is_terminal: bool,
     period: Duration,
     next_at: Option<Duration>,
 }
 
-impl RunProgress {
-    /// Progress on standard error, from `now` on. With JSON only the run's name is written.
-    pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
+impl ProcessHost {
+    /// A host that shows progress. With JSON there is some on a terminal alone.
+    pub(super) fn new(signals: SignalListener, pipe: Option<PipeHandle>, is_json: bool) -> Self {
         let is_terminal = StandardStream::Error.is_terminal();
         let period = if is_terminal {
             TERMINAL_PERIOD
@@ -38,48 +42,11 @@ impl RunProgress {
             LINE_PERIOD
         };
         Self {
+            signals,
+            pipe,
             is_terminal,
             period,
-            next_at: (is_terminal || !is_json).then(|| now + period),
-        }
-    }
-
-    /// Prints the run's name before anything is sent. A process that is killed prints nothing, and
-    /// only with the name can the same events be sent again without a second publication.
-    pub(super) fn print_run_name(is_json: bool, name: &str) {
-        // The run goes on without a reader.
-        let _ = StandardStream::Error.write_line(&if is_json {
-            TerminalText::from_json(json!({ "run": name }))
-        } else {
-            TerminalText::from_text(&format!("run {name}"))
-        });
-    }
-
-    /// Shows the progress if it is time, and returns the time of the next line.
-    pub(super) fn show_if_due(
-        &mut self,
-        run: &PublishRun<ClientError>,
-        now: Duration,
-    ) -> Option<Duration> {
-        let at = self.next_at?;
-        if at > now {
-            return Some(at);
-        }
-        self.next_at = Some(at.max(now.saturating_sub(self.period)) + self.period);
-        let text = progress_line(run, now);
-        if self.is_terminal {
-            change_line(&text);
-        } else {
-            tell_user(&text);
-        }
-        self.next_at
-    }
-
-    /// Prints a message beside the progress.
-    pub(super) fn print_message(&self, text: &str) {
-        if self.next_at.is_some() {
-            self.end_line();
-            tell_user(text);
+            next_at: (is_terminal || !is_json).then(|| SystemClock.monotonic() + period),
         }
     }
 
@@ -91,25 +58,51 @@ impl RunProgress {
     }
 }
 
-/// Progress of a run.
-fn progress_line(run: &PublishRun<ClientError>, now: Duration) -> String {
-    let counts = counts_summary(run.counts(), run.per_second(now));
-    let idle = run.idle_reason(now);
-    let pause = idle.map(|(trouble, wait)| (trouble.to_string(), wait));
-    progress_text(counts, run.pressure(), pause)
+impl RunHost<ClientError> for ProcessHost {
+    async fn next_signal(&mut self) -> u8 {
+        let exit_code = self.signals.next().await;
+        if let Some(pipe) = &self.pipe {
+            pipe.close();
+        }
+        u8::try_from(exit_code).unwrap_or(u8::MAX)
+    }
+
+    fn show_progress(&mut self, run: &PublishRun<ClientError>, now: Duration) -> Option<Duration> {
+        let at = self.next_at?;
+        if at > now {
+            return Some(at);
+        }
+        let counts = counts_summary(run.counts(), run.per_second(now));
+        let text = progress_text(counts, run.pressure(), run.idle_reason(now));
+        if self.is_terminal {
+            change_line(&text);
+        } else {
+            tell_user(&text);
+        }
+        self.next_at = Some(now + self.period);
+        self.next_at
+    }
+
+    fn tell(&mut self, text: &str) {
+        if self.next_at.is_some() {
+            self.end_line();
+            tell_user(text);
+        }
+    }
 }
 
 /// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and
 /// why and for how long nothing is sent, where that is a second or more.
-fn progress_text(
+fn progress_text<E: fmt::Display>(
     mut text: String,
     pressure: Option<&PressureHeader>,
-    pause: Option<(String, Duration)>,
+    pause: Option<(E, Duration)>,
 ) -> String {
     if let Some(pressure) = pressure {
         let _ = write!(text, " · {pressure}");
     }
     if let Some((trouble, wait)) = pause.filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
+        let trouble = trouble.to_string();
         let line = trouble.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(REASON_CHARS_MAX).collect();
         let _ = write!(text, " · {reason}, again in {} s", wait.as_secs());
@@ -119,10 +112,8 @@ fn progress_text(
 
 /// The counts, and the speed. Counts of zero are left out.
 pub(super) fn counts_summary(counts: RunCounts, per_second: f64) -> String {
-    let mut text = format!(
-        "{} sent · {per_second:.0}/s",
-        group_thousands(counts.events)
-    );
+    let events = group_thousands(counts.events);
+    let mut text = format!("{events} sent · {per_second:.0}/s");
     let unmatched = counts.report.map_or(0, |report| report.unmatched);
     for (count, what) in [
         (counts.delayed, "delayed"),
