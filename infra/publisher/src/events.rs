@@ -185,7 +185,7 @@ impl<R: BufRead> Read for EventReader<R> {
         let length = into.len().min(room);
         let count = self.input.read(&mut into[..length])?;
         self.text.extend_from_slice(&into[..count]);
-        self.place.line += into[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.place.line += into[..count].split(|byte| *byte == b'\n').count() as u64 - 1;
         Ok(count)
     }
 }

@@ -23,13 +23,13 @@ impl PressureHeader {
         let mut delay_secs = 0;
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name {
-                "resource" => text += &format!(" {value}"),
+                "resource" => text.extend([" ", value]),
                 "delay" => delay_secs = value.parse().unwrap_or_default(),
                 _ => {}
             }
         }
         if delay_secs > 0 {
-            text += &format!(", {delay_secs} s");
+            text.extend([", ", &delay_secs.to_string(), " s"]);
         }
         Self { text, delay_secs }
     }

@@ -388,16 +388,16 @@ impl TopicRecord {
 
     /// The keys as they open the topic.
     pub fn topic_keys(&self) -> TopicKeys {
-        let key1 = Secret::new(self.key1.expose());
-        let key2 = Secret::new(self.key2.expose());
-        let keys = TopicKeys::new(key1, key2);
-        let shown = self.shown_keys();
-        let more = shown
-            .present_keys()
-            .filter(|(name, _)| !name.is_permanent());
-        more.fold(keys, |keys, (name, key)| {
-            keys.with_key(name.tier(), Secret::new(key.expose()))
-        })
+        let mut keys = TopicKeys::new(
+            Secret::new(self.key1.expose()),
+            Secret::new(self.key2.expose()),
+        );
+        for (name, key) in self.shown_keys().present_keys() {
+            if !name.is_permanent() {
+                keys = keys.with_key(name.tier(), Secret::new(key.expose()));
+            }
+        }
+        keys
     }
 
     /// The topic as the rules use it.

@@ -54,19 +54,19 @@ pub(crate) fn check_file(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMi
 /// other members are known.
 pub(crate) fn check_part(path: &Path, text: &[u8]) -> Result<CheckedFile, FileMistakes> {
     let (contents, written) = read_part(path, text, &complete_file, &check_names)?;
-    let written = written.member("topics");
-    let topics = contents.topics.iter().map(|(name, settings)| {
-        let written = written.and_then(|topics| topics.member(name.as_str()));
-        let patch = TopicPatch::from_written(written, settings, ExpectedState::Any);
-        (name.clone(), patch)
-    });
-    let topics = topics.collect();
+    let written_topics = written.member("topics");
+    let mut patches = BTreeMap::new();
+    for (name, settings) in &contents.topics {
+        let written = written_topics.and_then(|topics| topics.member(name.as_str()));
+        let changes = TopicPatch::from_written(written, settings, ExpectedState::Any);
+        patches.insert(name.clone(), changes);
+    }
     Ok(CheckedFile {
         path: path.to_owned(),
         contents,
         part: Some(FilePatch {
             text: Some(text.to_owned()),
-            topics,
+            topics: patches,
         }),
     })
 }

@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(
                 topic_with_etag(one).is_same_version(&topic_with_etag(other)),
                 expected
-            )
+            );
         };
         check(Some("\"1\""), Some("W/\"1\""), Some(true));
         check(Some("\"1\""), Some("\"2\""), Some(false));

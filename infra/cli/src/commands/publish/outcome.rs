@@ -39,16 +39,14 @@ pub(super) fn outcome_of(
         }),
         _ => None,
     };
-    match reason {
-        Some(reason) => PublishOutcome::Again { reason, error },
-        None => {
-            let index = match &error {
-                ClientError::Refused(refusal) => refusal.index,
-                _ => None,
-            };
-            PublishOutcome::Final { index, error }
-        }
+    if let Some(reason) = reason {
+        return PublishOutcome::Again { reason, error };
     }
+    let index = match &error {
+        ClientError::Refused(refusal) => refusal.index,
+        _ => None,
+    };
+    PublishOutcome::Final { index, error }
 }
 
 /// The reason to send a refused request again; `None` if it would be refused again.
