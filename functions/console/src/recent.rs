@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::pressure::Resource;
 
 use crate::history::{
@@ -29,7 +30,7 @@ impl ChartWindow {
     /// same when it is drawn anew.
     pub(crate) fn last_hours(hours: u32, now: Timestamp) -> Self {
         let point = Duration::from_hours(u64::from(hours)) / POINTS;
-        let point_ms = whole_millis(point);
+        let point_ms = whole_millis(point).max(1);
         let end_ms = (now.as_millis() / point_ms + 1) * point_ms;
         let from = Timestamp::from_millis(end_ms.saturating_sub(point_ms * u64::from(POINTS)));
         Self { hours, from, point }
@@ -211,10 +212,6 @@ fn merge_options<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) ->
         (Some(one), Some(other)) => Some(both(one, other)),
         (one, other) => one.or(other),
     }
-}
-
-fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use posthaste_core::model::time::whole_millis;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most requests that change something at once, in one process. Each may have a body of 1 MiB, and
@@ -83,10 +84,6 @@ impl BegunRequests {
                 .compare_exchange(last, now_ms.max(1), Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
-}
-
-fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

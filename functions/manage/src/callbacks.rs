@@ -137,7 +137,6 @@ impl<P: Ports> ConsentTaker<P> {
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
         let now = self.clock.now();
-
         let entry = self.audit.new_entry(caller, AuditAction::Consent);
         let entry = entry.of_subscription(&path.topic, &path.subscription);
         let (record, name) = self

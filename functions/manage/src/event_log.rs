@@ -121,7 +121,6 @@ pub(crate) fn event_lifetime<'a>(
     asked: TimeBounds,
 ) -> TimeBounds {
     let accepted = histories.clone().map(|history| history.first().accepted_at);
-
     let last = histories
         .clone()
         .flat_map(DeliveryHistory::records)

@@ -6,7 +6,6 @@ use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, KeyName, TopicKeysView};
 use posthaste_core::model::TopicName;
-
 use posthaste_ports::Ports;
 
 use crate::answer::ApiError;

@@ -7,6 +7,7 @@ use axum::extract::FromRef;
 use posthaste_core::api::LastOutcomeView;
 use posthaste_core::api::events::AttemptView;
 use posthaste_core::delivery_log::{RecordFilter, RecordKind};
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{SubscriptionName, Timestamp};
 use posthaste_core::stored::TopicRecord;
 use posthaste_delivery_log::DeliveryLog;
@@ -51,7 +52,7 @@ impl<P: Ports> LastOutcomes<P> {
         if self.coverage.is_off(Some(record)) {
             return None;
         }
-        let day_ms = u64::try_from(LAST_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
+        let day_ms = whole_millis(LAST_AGE_MAX);
         let from = Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(day_ms));
         let filter = RecordFilter {
             topic: Some(record.name.folded()),

@@ -7,6 +7,7 @@ use axum::extract::FromRef;
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::delivery_log::{LogGap, LogRecord};
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 
@@ -60,7 +61,7 @@ impl<P: Ports> LogCoverage<P> {
         let oldest = records.iter().map(|record| record.time).min();
         let after_cut = oldest.filter(|_| is_cut);
         let retained = self.settings.log.retention.map(|kept| {
-            let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
+            let kept = whole_millis(kept);
             Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(kept))
         });
         let bounds = [asked_from, searched_from, after_cut, retained];
@@ -76,7 +77,7 @@ impl<P: Ports> LogCoverage<P> {
 
     /// The time up to which every record has come into the log.
     pub(crate) fn complete_until(&self) -> IsoTimestamp {
-        let delay = u64::try_from(self.settings.log.delay.as_millis()).unwrap_or(u64::MAX);
+        let delay = whole_millis(self.settings.log.delay);
         IsoTimestamp(Timestamp::from_millis(
             self.clock.now().as_millis().saturating_sub(delay),
         ))
@@ -88,7 +89,7 @@ impl<P: Ports> LogCoverage<P> {
         let log = &self.settings.log;
         let now = self.clock.now().as_millis();
         let oldest = log.retention.map_or(Timestamp::EPOCH, |kept| {
-            let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
+            let kept = whole_millis(kept);
             Timestamp::from_millis(now.saturating_sub(kept))
         });
         let asked = log

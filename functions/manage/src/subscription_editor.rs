@@ -6,7 +6,6 @@ use axum::extract::FromRef;
 use posthaste_core::api::{
     AuditAction, AuditCaller, RotateSecret, RotatedSecret, SubscriptionSettings,
 };
-
 use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{ApiError, ApiResult, JsonResponse};
@@ -54,7 +53,6 @@ impl<P: Ports> SubscriptionEditor<P> {
     ) -> ApiResult<SubscriptionSettings> {
         let editor = self.editors.new_editor();
         let until = work_ends(&self.clock);
-
         let entry = self.audit.new_entry(caller, AuditAction::PutSubscription);
         let entry = entry.of_subscription(&path.topic, &path.name);
         let (record, change) = self
@@ -132,7 +130,6 @@ impl<P: Ports> SubscriptionEditor<P> {
         written: &RotateSecret,
     ) -> ApiResult<RotatedSecret> {
         let editor = self.editors.new_editor();
-
         let entry = self.audit.new_entry(caller, AuditAction::RotateSecret);
         let (record, name, rotated) = self
             .writer

@@ -56,7 +56,6 @@ impl<P: Ports> TopicEditor<P> {
     ) -> ApiResult<TopicSettings> {
         let editor = self.editors.new_editor();
         let until = work_ends(&self.clock);
-
         let named: Vec<_> = written.subscriptions.keys().collect();
         let entry = self.audit.new_entry(caller, AuditAction::PutTopic);
         let (record, (changes, is_new)) = self

@@ -1,4 +1,4 @@
-//! The `posthaste` binary. Everything is in the library of the same name.
+//! The `posthaste` binary. The library of the same name chooses what to run.
 
 use std::process::ExitCode;
 

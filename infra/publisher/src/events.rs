@@ -137,8 +137,9 @@ impl<R: BufRead> EventReader<R> {
         loop {
             let byte = self.peek_byte()?;
             self.state = match (self.state, byte) {
-                (state, Some(b' ' | b'\t' | b'\r' | b'\n')) => state,
                 (Begin(read), Some(byte)) if MARK.get(read) == Some(&byte) => Begin(read + 1),
+                (Begin(1 | 2), _) => return Err(self.unexpected()),
+                (state, Some(b' ' | b'\t' | b'\r' | b'\n')) => state,
                 (Begin(0 | 3), Some(b'[')) => ArrayBegun,
                 (ArrayBegun | Array, Some(b']')) => ArrayOver,
                 (Array, Some(b',')) => ArrayComma,

@@ -2,7 +2,6 @@
 //! that were taken is known at every end, because they cannot be read again.
 
 use std::io::{self, BufReader, Read};
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -103,18 +102,28 @@ impl Iterator for PipeEvents {
     type Item = Result<SourceItem, EventsError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
         match self.events.recv_timeout(PAUSE) {
             Ok(Some(Ok(event))) => Some(Ok(event)),
             // Checked afterwards: an event that is cut off is no fault of a pipe that was closed
             // here. Closed, it ends where the same input does not: a cut, as a pause is.
             _ if self.state.is_closed() => {
-                let is_first = !mem::replace(&mut self.is_over, true);
-                is_first.then_some(Ok(SourceItem::Pause))
+                self.is_over = true;
+                Some(Ok(SourceItem::Pause))
             }
             Ok(end) => end,
             Err(RecvTimeoutError::Timeout) => Some(Ok(SourceItem::Pause)),
             Err(RecvTimeoutError::Disconnected) => Some(Err(EventsError::Reader)),
         }
+    }
+}
+
+impl Drop for PipeEvents {
+    /// Closes the pipe before the channel goes: then the reader counts what it has taken.
+    fn drop(&mut self) {
+        self.state.is_closed.store(true, Ordering::SeqCst);
     }
 }
 
@@ -177,7 +186,6 @@ mod tests {
         let (pipe, mut events) = open_pipe(input).unwrap();
         output.write_all(b"{}\n{}\n{}\n{}\n").unwrap();
         check(&mut events, &["{}"]);
-        pipe.close();
         drop(events);
         assert_eq!(pipe.taken_count(), 4);
         drop(output);

@@ -77,9 +77,11 @@ pub struct PublishRun<E: Error + 'static> {
     /// The first event that was not read.
     unread: u64,
     ending: Option<RunEnding<E>>,
-    /// The ending once everything that was read is published: the source is broken, or a signal
-    /// closed the pipe.
-    last_ending: Option<RunEnding<E>>,
+    /// The fault of the source: the ending once everything before it is published.
+    broken: Option<EventsError>,
+    /// The exit code of the signal that closed the pipe: the ending once everything that was taken
+    /// is published, if the source was not broken.
+    closing: Option<u8>,
     /// True once the run no longer waits for answers.
     is_abandoned: bool,
     counts: RunCounts,
@@ -124,7 +126,8 @@ impl<E: Error + 'static> PublishRun<E> {
             input: InputState::Idle,
             unread: from,
             ending: None,
-            last_ending: None,
+            broken: None,
+            closing: None,
             is_abandoned: false,
             counts: RunCounts::default(),
             pressure: None,
@@ -145,7 +148,7 @@ impl<E: Error + 'static> PublishRun<E> {
         let is_done = self.is_done();
         if self.ending.is_none() {
             self.ending = if is_done {
-                self.last_ending.take()
+                self.take_last_ending()
             } else {
                 self.give_up(now)
             };
@@ -182,9 +185,7 @@ impl<E: Error + 'static> PublishRun<E> {
                 self.waiting.insert(task.batch.first, task);
             }
             Ok(None) => {}
-            Err(error) => {
-                self.last_ending.get_or_insert(RunEnding::Input(error));
-            }
+            Err(error) => self.broken = Some(error),
         }
     }
 
@@ -227,10 +228,10 @@ impl<E: Error + 'static> PublishRun<E> {
     /// were taken from a pipe, which is closed. After the second one it waits for nothing.
     pub fn take_signal(&mut self, exit_code: u8) {
         let interrupted = RunEnding::Interrupted { exit_code };
-        if self.ending.is_some() || self.is_closing() {
+        if self.ending.is_some() || self.closing.is_some() {
             self.abandon(interrupted);
         } else if self.is_pipe {
-            self.last_ending = Some(interrupted);
+            self.closing = Some(exit_code);
         } else {
             self.ending = Some(interrupted);
         }
@@ -240,7 +241,7 @@ impl<E: Error + 'static> PublishRun<E> {
     pub fn waits_for(&self) -> Option<&'static str> {
         if self.is_abandoned {
             None
-        } else if self.is_closing() && self.ending.is_none() && !self.is_done() {
+        } else if self.closing.is_some() && self.ending.is_none() && !self.is_done() {
             Some("publishing what was taken from the pipe")
         } else {
             (!self.in_flight.is_empty()).then_some("waiting for the answers to what was sent")
@@ -268,7 +269,8 @@ impl<E: Error + 'static> PublishRun<E> {
             .trouble
             .as_ref()
             .filter(|_| self.in_flight.is_empty())?;
-        Some((trouble, self.wake_at(now)?.saturating_sub(now)))
+        let until = self.wake_at(now).filter(|until| *until > now)?;
+        Some((trouble, until.saturating_sub(now)))
     }
 
     /// The first event that is not known to be published: the place to go on from.
@@ -292,9 +294,13 @@ impl<E: Error + 'static> PublishRun<E> {
         self.input == InputState::Over && self.waiting.is_empty() && self.in_flight.is_empty()
     }
 
-    /// True once a signal closed the pipe.
-    fn is_closing(&self) -> bool {
-        matches!(self.last_ending, Some(RunEnding::Interrupted { .. }))
+    /// The reason why there was no more to read, if it is not the end of the source.
+    fn take_last_ending(&mut self) -> Option<RunEnding<E>> {
+        if let Some(error) = self.broken.take() {
+            return Some(RunEnding::Input(error));
+        }
+        let exit_code = self.closing?;
+        Some(RunEnding::Interrupted { exit_code })
     }
 
     fn note_acknowledged(

@@ -10,6 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use posthaste_cli::backup::RestoreNote;
 use posthaste_core::delivery_log::{GapCause, LogGap, RecordFilter, StartLook};
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{FormatError, Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::SERVE_RUN;
@@ -318,10 +319,6 @@ fn report_gap(gap: &LogGap, is_restored: bool) {
             "the process before did not end in order: the delivery log may lack records of the time since"
         ),
     }
-}
-
-fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

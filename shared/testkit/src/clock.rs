@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_ports::Clock;
 
 /// A clock that stands still until it is moved. Clones share it.
@@ -95,7 +96,7 @@ impl ManualClock {
     }
 
     fn shown(&self, elapsed: Duration, behind: Duration) -> Timestamp {
-        let behind_ms = u64::try_from(behind.as_millis()).unwrap_or(u64::MAX);
+        let behind_ms = whole_millis(behind);
         Timestamp::from_millis((self.start + elapsed).as_millis().saturating_sub(behind_ms))
     }
 

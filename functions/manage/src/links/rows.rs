@@ -162,7 +162,6 @@ pub(super) fn link_rows(
 ) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
     let events = events_on_links(owners, waiting);
-
     let known: BTreeSet<_> = failing
         .iter()
         .map(|(target, _)| target.to_string())

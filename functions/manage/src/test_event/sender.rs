@@ -19,6 +19,7 @@ use posthaste_core::attempt::{
 };
 use posthaste_core::events::test_event::{TestEventError, check_given_event, sample_event};
 use posthaste_core::model::time::log_millis;
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{AttemptOutcome, Hops, RESPONSE_BODY_BYTES_MAX, Subscription, Topic};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::outbound::delivery_request;
@@ -106,7 +107,7 @@ impl<P: Ports> TestSender<P> {
                 .name()
                 .map_or("Delivered".to_owned(), |name| name.to_string()),
             failure,
-            took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
+            took_ms: whole_millis(sent.took),
             request: shown,
             response: sent
                 .result

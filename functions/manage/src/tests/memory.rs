@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, ObjectMeta, ObjectStore, PortError, PutCondition,
     RevalidatedObject, StoredObject, validate,
@@ -318,7 +319,7 @@ impl FixedClock {
 
     /// Wakes every sleeper at once from now on that sleeps no longer than this, at the right time.
     pub(crate) fn shorten_nights_to(&self, length: Duration) {
-        let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let ms = whole_millis(length);
         self.night_ms_max.store(ms, Ordering::Relaxed);
     }
 }

@@ -3,6 +3,7 @@
 
 use posthaste_core::circuit::{DeliveryTarget, TargetCondition};
 use posthaste_core::health::{HealthBook, book_key};
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
 use posthaste_core::release::recovery::{is_unprobed, is_well};
 use posthaste_core::stored::layout;
@@ -84,7 +85,7 @@ fn has_failed_of_late<P: Ports>(
 ) -> bool {
     let settings = ports.links.settings();
     let now = ports.clock.now();
-    let recover_after = u64::try_from(settings.recover_after.as_millis()).unwrap_or(u64::MAX);
+    let recover_after = whole_millis(settings.recover_after);
     let of_late = Timestamp::from_millis(now.as_millis().saturating_sub(recover_after));
     let key = book_key(&subscription.topic, &subscription.name);
     let health = book.subscription(&key);

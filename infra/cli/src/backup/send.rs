@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_local::{HeldFiles, Snapshot, SnapshotError};
 use tokio_util::sync::CancellationToken;
 
@@ -127,9 +128,7 @@ impl<W: Write> BackupSender<'_, W> {
         let since = modified.map_err(failed)?.duration_since(UNIX_EPOCH);
         let line = WireLine::File {
             path: path.to_owned(),
-            modified_ms: since.map_or(0, |since| {
-                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-            }),
+            modified_ms: since.map_or(0, whole_millis),
         };
         line.write(self.out)?;
         let mut pieces = PieceWriter::new(self.out, self.stop);

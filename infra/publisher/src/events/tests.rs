@@ -143,6 +143,7 @@ fn a_byte_order_mark_is_passed_over_at_the_beginning_only() {
     let begin = "line 1: expected an event (a JSON object) or an array of events";
     check("\u{feff}\u{feff}{}", &[begin]);
     check("\u{fec0}{}", &[begin]);
+    assert_eq!(read(b"\xEF \xBB\xBF{}", 8192), [begin]);
     check(
         "{}\u{feff}{}",
         &["1 {}", "line 1: expected the next event (a JSON object)"],

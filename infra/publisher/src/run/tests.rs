@@ -566,3 +566,26 @@ fn first_signal_publishes_taken_events_and_second_does_not() {
     );
     assert_eq!(hasty.run.resume_at(), 0);
 }
+
+#[test]
+fn broken_event_of_a_pipe_is_named_even_after_a_signal() {
+    let signals_before_and_after_it = [(1, 0), (0, 1)];
+    for (before, after) in signals_before_and_after_it {
+        let mut sim = Sim::new(0, 0, None, |_, _| Answer::Ok);
+        sim.run = sim.run.of_pipe(true);
+        assert_eq!(sim.run.next(sim.now), RunStep::Read);
+        for _ in 0..before {
+            sim.run.take_signal(130);
+        }
+        let error = EventsError::Utf8(EventPlace { index: 0, line: 1 });
+        sim.run.take_batch(Err(error));
+        for _ in 0..after {
+            sim.run.take_signal(130);
+        }
+        assert_eq!(sim.run.next(sim.now), RunStep::Over);
+        assert!(matches!(
+            sim.run.into_ending(),
+            Some(RunEnding::Input(EventsError::Utf8(_)))
+        ));
+    }
+}

@@ -10,6 +10,7 @@ use posthaste_console::history::{
 use posthaste_core::api::{PressureFreshness, PressureView};
 use posthaste_core::circuit::TargetPhase;
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
@@ -133,7 +134,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> HistorySampler<S, Q, C> {
 }
 
 fn sampled_pressure(view: &PressureView) -> PressureGauge {
-    let tarpit_ms = u64::try_from(view.tarpit.0.as_millis()).unwrap_or(u64::MAX);
+    let tarpit_ms = whole_millis(view.tarpit.0);
     let pressure = PressureGauge::new(view.level, saturated_count(tarpit_ms));
     view.resources.iter().fold(pressure, |pressure, it| {
         pressure.with_reading(

@@ -12,7 +12,6 @@ use utoipa::ToSchema;
 
 pub use self::masks::{MaskError, resolve_masks};
 pub use self::settings::SigningSettings;
-
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::model::time::format_duration;
 use crate::model::{

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::LogHour;
+use crate::model::time::whole_millis;
 use crate::model::{Timestamp, WEBHOOK_ID_PREFIX, hex};
 
 /// The time by which the clock of a producer that put it into an id may be ahead.
@@ -57,7 +58,7 @@ fn time_in_digits(digits: &str) -> Option<Timestamp> {
 }
 
 fn time_before(time: Timestamp, by: Duration) -> Timestamp {
-    let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    let by = whole_millis(by);
     Timestamp::from_millis(time.as_millis().saturating_sub(by))
 }
 

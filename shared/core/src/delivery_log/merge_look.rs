@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LogHour, SizedFile, first_open_hour, merge_step};
 use crate::model::Timestamp;
+use crate::model::time::whole_millis;
 
 /// The prefix of the keys of all files that are merged.
 pub const DATES: &str = "date=";
@@ -66,7 +67,7 @@ impl MergeLook {
 
     /// The key after which the listing begins.
     pub fn start_after_key(self) -> Option<String> {
-        let back = u64::try_from(LOOK_BACK.as_millis()).unwrap_or(u64::MAX);
+        let back = whole_millis(LOOK_BACK);
         let from = Timestamp::from_millis(self.began.as_millis().saturating_sub(back));
         (!self.is_whole).then(|| LogHour::containing(from).key_prefix())
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::merging::{LATE_FILES_MAX, files_to_merge, merge_id};
 use super::{FileKey, LogHour};
+use crate::model::time::whole_millis;
 use crate::model::{LOG_HOUR_CLOSED_AFTER, LOG_MERGE_BYTES_MAX, LOG_MERGE_FILES_MAX, Timestamp};
 
 /// A file and its size, in bytes.
@@ -31,7 +32,7 @@ struct MergeUnit<'a> {
 
 /// The first hour that is not closed yet: records of it still come.
 pub fn first_open_hour(now: Timestamp) -> LogHour {
-    let closed_after = u64::try_from(LOG_HOUR_CLOSED_AFTER.as_millis()).unwrap_or(u64::MAX);
+    let closed_after = whole_millis(LOG_HOUR_CLOSED_AFTER);
     LogHour::containing(Timestamp::from_millis(
         now.as_millis().saturating_sub(closed_after),
     ))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{FileKey, LogHour};
 use crate::model::size::DiskShare;
+use crate::model::time::whole_millis;
 use crate::model::{
     LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX,
     RECORDS_WAITING_BYTES_MAX, Timestamp,
@@ -109,7 +110,7 @@ pub fn has_room_to_merge(size: Option<DiskShare>, disk: ByteUsage) -> bool {
 
 /// The first hour of which records are kept, if they are kept so long.
 pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
-    let retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+    let retention = whole_millis(retention);
     LogHour::containing(Timestamp::from_millis(
         now.as_millis().saturating_sub(retention),
     ))

@@ -38,7 +38,6 @@ impl<'a> EventNames<'a> {
         let Ok(members) = EventMembers::parse(text) else {
             return Self::default();
         };
-
         let (source, event_type) = match schema {
             EventSchema::EventGrid => ("topic", "eventType"),
             EventSchema::CloudEvents | EventSchema::Custom => ("source", "type"),

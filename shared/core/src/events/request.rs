@@ -179,7 +179,6 @@ impl<'a> PublishRequest<'a> {
         if body.starts_with('\u{feff}') {
             return Err(PublishInputError::Body(EventExpectation::NoByteOrderMark));
         }
-
         let is_array = match body.trim_ascii_start().as_bytes().first() {
             Some(b'[') if carries != JsonForm::One => true,
             Some(b'{') if carries != JsonForm::Batch => false,

@@ -12,7 +12,6 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     let Some((text, present)) = EventMembers::from_event_text(event) else {
         return event.clone();
     };
-
     let room: usize = members
         .iter()
         .map(|(name, value)| name.len() + value.len() + 4)
@@ -50,7 +49,6 @@ pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
     let Some(at) = all.iter().position(|(name, _)| *name == first) else {
         return event.clone();
     };
-
     let mut json = BytesMut::with_capacity(event.len());
     let before = at.checked_sub(1).map(|before| all[before].1.json());
     let are_all_laid = all[at..].iter().all(|(name, _)| members.contains(name));

@@ -29,7 +29,9 @@ pub const WAIT_FLOOR_BUSY: Duration = Duration::from_secs(30);
 /// The default floor under every other wait (Event Grid: 10 seconds or more).
 pub const WAIT_FLOOR_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Statuses after which Event Grid does not try a webhook again.
+/// Statuses after which an event is not tried again: those of Event Grid. Two other lists say what
+/// a status refuses: the content ([`super::refuses_content`]), and the event or the endpoint
+/// (`circuit/refusals.rs`).
 pub const PERMANENT_STATUSES_DEFAULT: [u16; 5] = [400, 401, 403, 404, 413];
 
 /// The rules by which a subscription's events are tried again.

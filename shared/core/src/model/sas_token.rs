@@ -33,7 +33,6 @@ impl<'a> SasToken<'a> {
     /// Reads a token; `None` if it is none.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (signed, _) = text.rsplit_once("&s=")?;
-
         // A plus that was not escaped has become a space.
         let signature = STANDARD
             .decode(find_once(text, "s")?.replace(' ', "+"))

@@ -131,7 +131,6 @@ impl SenderHeaderNames {
         if !is_short || !prefix.split('-').all(is_prefix_word) || RESERVED.contains(&prefix) {
             return Err(PrefixError);
         }
-
         Ok(Self {
             event_type: Some(header_behind(prefix, "event-type")?),
             delivery_count: Some(header_behind(prefix, "delivery-count")?),

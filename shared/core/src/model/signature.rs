@@ -82,7 +82,6 @@ impl SigningSecret {
     /// never ends.
     pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
         let text = read_pasted(text).map_err(SigningSecretError::Pasted)?;
-
         let key = if let Some(encoded) = text.strip_prefix(SYMMETRIC_PREFIX) {
             SignatureKey::Symmetric(keyed_hmac(&decode_key(encoded)?)?)
         } else if let Some(encoded) = text.strip_prefix(ASYMMETRIC_PREFIX) {

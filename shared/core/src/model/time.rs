@@ -91,10 +91,7 @@ impl Timestamp {
 impl std::ops::Add<Duration> for Timestamp {
     type Output = Self;
     fn add(self, length: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(whole_millis(length)))
     }
 }
 
@@ -103,6 +100,11 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3}", self.to_jiff())
     }
+}
+
+/// A length in whole milliseconds, at most `u64::MAX`.
+pub fn whole_millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A length of time in milliseconds, to the hundredth, as log lines have it.

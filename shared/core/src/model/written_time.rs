@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::pasted::trim_unseen;
 use super::time::{format_duration, parse_duration};
 use super::{TimeError, Timestamp};
+use crate::model::time::whole_millis;
 
 /// The length of a day. Every day has it in UTC.
 const DAY: Duration = Duration::from_hours(24);
@@ -119,12 +120,12 @@ impl WrittenTime {
 }
 
 fn time_before(from: Timestamp, length: Duration) -> Timestamp {
-    let length = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    let length = whole_millis(length);
     Timestamp::from_millis(from.as_millis().saturating_sub(length))
 }
 
 fn midnight_before(of: Timestamp) -> Timestamp {
-    let day = u64::try_from(DAY.as_millis()).unwrap_or(u64::MAX);
+    let day = whole_millis(DAY);
     Timestamp::from_millis(of.as_millis() / day * day)
 }
 

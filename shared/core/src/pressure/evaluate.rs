@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::state::whole_millis;
 use super::topics::keep_worst_topics;
 use super::transition::level_transitions;
 use super::{
@@ -11,6 +10,7 @@ use super::{
     PressureSettings, PressureState, Resource, ResourceReadings, ResourceRow, ResourceState,
     STATE_FORGOTTEN_AFTER, TopicDrain, TopicPressure, rows_of_profile,
 };
+use crate::model::time::whole_millis;
 use crate::model::{ProducerTier, Timestamp};
 
 /// A row that acts only while the drain is slow goes on until the drain time is below this part of

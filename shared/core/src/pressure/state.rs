@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{LevelThresholds, PressureLevel, PressureMeasure, Resource};
+use crate::model::time::whole_millis;
 use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 
 /// Number of polls after which an embedded state is stale.
@@ -455,10 +456,6 @@ fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'
 )]
 fn is_zero(ms: &u64) -> bool {
     *ms == 0
-}
-
-pub(super) fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The topic and the subscription, in lower case, whose messages are in a group.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::delivery::WIRE_VERSION;
+use crate::model::time::whole_millis;
 use crate::model::{FormatError, StoredFormat, render_json};
 use crate::pressure::{DrainCount, DrainReport, REPORTED_TOPICS_MAX, ReportedTopic};
 
@@ -119,10 +120,6 @@ pub fn parse_drain_report(object: &Bytes) -> Result<DrainReport, FormatError> {
         self_limited: wire.self_limited.map(DrainCount::from).unwrap_or_default(),
         topics: topics.collect(),
     })
-}
-
-fn whole_millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{CarriedEvents, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::QueueCounts;
@@ -465,7 +466,7 @@ impl QueueIndex {
         if back < SET_BACK_MIN {
             return true;
         }
-        let back_ms = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
+        let back_ms = whole_millis(back);
         let delayed = std::mem::take(&mut self.delayed);
         self.delayed = delayed
             .into_iter()

@@ -1,5 +1,6 @@
 """The template against the programs that it runs, as far as they can be read without compiling."""
 
+import json
 import tomllib
 
 from rules import rule
@@ -53,8 +54,20 @@ def what_sam_builds_is_what_was_measured(stack):
         yield f"{CARGO_LAMBDA.name}: cargo-lambda adds settings of its own"
     sam = tomllib.loads("\n".join(build.get("config", [])))["profile"]["release"]
     expected = {**measured_profile(), "panic": "unwind"}
-    if sam != expected:
-        yield f"{CARGO_LAMBDA.name} says {sam}, the profile `lambda` of Cargo.toml {expected}"
+    said, wanted = set(lines_of_profile(sam)), set(lines_of_profile(expected))
+    for line in sorted(said - wanted):
+        yield f"{CARGO_LAMBDA.name} says {line}, and the profile `lambda` of Cargo.toml does not"
+    for line in sorted(wanted - said):
+        yield f"the profile `lambda` of Cargo.toml says {line}, and {CARGO_LAMBDA.name} does not"
+
+
+def lines_of_profile(profile, prefix=""):
+    """The settings of a profile as they stand in CargoLambda.toml, without `profile.release`."""
+    for name, value in profile.items():
+        if isinstance(value, dict):
+            yield from lines_of_profile(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}={json.dumps(value)}"
 
 
 @rule

@@ -2,6 +2,7 @@
 //! and those for which there is no room.
 
 use futures_util::future::try_join_all;
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{AUDIT_BYTES_MAX, AUDIT_ENTRIES_MAX, AUDIT_KEPT, Timestamp};
 use posthaste_core::stored::layout;
 use posthaste_ports::validate::LIST_PAGE_MAX;
@@ -45,7 +46,7 @@ pub(super) async fn delete_old<P: Ports>(
     now: Timestamp,
 ) -> Result<usize, PortError> {
     let store = &run.ports.state;
-    let kept_ms = u64::try_from(AUDIT_KEPT.as_millis()).unwrap_or(u64::MAX);
+    let kept_ms = whole_millis(AUDIT_KEPT);
     let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
     let too_old = layout::audit_key_after(oldest);
     let mut deleted = 0;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{
     CANCELLATION_KEPT, IDEMPOTENCY_KEPT, IDEMPOTENCY_SWEPT_AFTER, LATE_NOTE_KEPT, PAYLOAD_KEPT,
     REPLAY_KEPT, Timestamp,
@@ -121,7 +122,7 @@ impl ObjectKind {
         &self,
         now: Timestamp,
     ) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
-        let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
+        let kept_ms = whole_millis(self.kept);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = match self.age {
             AgeSource::InKey(key) => Some(key(oldest)),

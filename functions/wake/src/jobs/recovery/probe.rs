@@ -1,6 +1,7 @@
 //! One letter as the probe of an endpoint that is not well, where nothing else waits for it. It
 //! does not count as a recovery: whether the endpoint is well is no fault of the event's.
 
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{LetterPlace, Timestamp};
 use posthaste_core::release::recovery::RecoveryRules;
 use posthaste_core::release::{ReplayContext, ReplayPace, ReplaySelection, SelectedLetter};
@@ -183,7 +184,7 @@ async fn objects_of<P: Ports>(
 ) -> Result<Vec<LetterObject>, ReplayError> {
     let bucket = &look.run.ports.dead_letters;
     // What was written before is too old.
-    let within_ms = u64::try_from(rules.within.as_millis()).unwrap_or(u64::MAX);
+    let within_ms = whole_millis(rules.within);
     let since = rules.now.as_millis().saturating_sub(within_ms);
     let mut days = selection.prefixes_of_days(Timestamp::from_millis(since));
     let begin = random_below(look, days.len());

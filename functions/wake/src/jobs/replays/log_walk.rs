@@ -8,6 +8,7 @@ use posthaste_core::api::{LeftOutCounts, LeftOutReason, ReplayReason, ReplayStat
 use posthaste_core::delivery_log::{
     DeliveryHistory, LogRecord, LogResult, RecordKind, RecordLookup, gather_by_delivery,
 };
+use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{EarlierLife, Timestamp};
 use posthaste_core::release::{
     LogPosition, ReplayContext, ReplayPace, ReplaySelection, ResentEvent, replayed_key,
@@ -195,7 +196,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let WakePorts {
             clock, log_delay, ..
         } = self.run.ports;
-        let delay = u64::try_from(log_delay.as_millis()).unwrap_or(u64::MAX);
+        let delay = whole_millis(*log_delay);
         Timestamp::from_millis(clock.now().as_millis().saturating_sub(delay))
     }
 
@@ -435,7 +436,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let topic = Some(record.topic.clone());
         let subscription = Some(record.subscription.clone());
         let accepted = record.accepted_at.as_millis();
-        let ahead = u64::try_from(CLOCKS_DIFFER_MAX.as_millis()).unwrap_or(u64::MAX);
+        let ahead = whole_millis(CLOCKS_DIFFER_MAX);
         let from = Some(Timestamp::from_millis(accepted.saturating_sub(ahead)));
         let event_id = Some(id.to_owned());
         let look_up = RecordLookup {

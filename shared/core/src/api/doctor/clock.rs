@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::check::{CheckResult, CheckView};
 use crate::model::Timestamp;
+use crate::model::time::whole_millis;
 
 /// The difference of two clocks from which receivers refuse what is signed: five minutes, the
 /// tolerance of the libraries for Standard Webhooks.
@@ -41,7 +42,7 @@ pub fn clock_check(of: &str, reading: &ClockReading<'_>) -> CheckView {
                 "compare `date -u` on the server's machine with this one",
             );
     };
-    let theirs = Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX));
+    let theirs = Timestamp::from_millis(whole_millis(since_epoch));
     let behind = reading.asked_at.since(theirs + DATE_STEP);
     let ahead = theirs.since(reading.answered_at);
     let difference = behind.max(ahead);

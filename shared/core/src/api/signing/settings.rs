@@ -43,7 +43,6 @@ impl SigningSettings {
     /// The secrets, each with its time.
     pub fn timed_secrets(&self) -> impl Iterator<Item = TimedSecret> {
         let times = self.expires_at.as_deref().unwrap_or_default();
-
         self.secrets
             .iter()
             .flatten()
