@@ -116,7 +116,7 @@ SENTENCES = [
     ("known-limits", f"shows most of it, in {TRIAL_MINUTES} minutes, for {TRIAL_DOLLARS} at most"),
     ("operating/trial", f"| time | {TRIAL_MINUTES} minutes at most"),
     ("operating/trial", f"| money | {TRIAL_DOLLARS} at most"),
-    ("operating/trial", f"{ledger.METRICS_MAX} metrics and a key for each"),
+    ("operating/trial", f"It counts with {ledger.ALARMS} alarms, a dashboard, {ledger.METRICS_MAX} metrics and a key"),
     ("operating/trial", f"Each attempt counts as {WORDS[ledger.SQS_PER_ATTEMPT]} requests to SQS, "
                         f"{WORDS[ledger.PUTS_PER_ATTEMPT]} PUT and {WORDS[ledger.GETS_PER_ATTEMPT]} GET, and "
                         f"{WORDS[ledger.INVOCATIONS_PER_ATTEMPT]} invocations"),

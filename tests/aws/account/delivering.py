@@ -8,7 +8,7 @@ import time
 
 import service
 from checks import check, equal, holds
-from ledger import METRICS_MAX
+from ledger import ALARMS, METRICS_MAX
 from trial import PRESSURE, SLOW_AFTER_SECS
 
 SOON, LATER = "PT1S", "PT16M"
@@ -39,7 +39,7 @@ FULL_MINUTES = 7
 def deployed(trial):
     trial.upload()
     trial.make_receiver()
-    trial.ledger.stands("the stack", is_working=True, alarm=34, dashboard=1, metric=METRICS_MAX)
+    trial.ledger.stands("the stack", is_working=True, alarm=ALARMS, dashboard=1, metric=METRICS_MAX)
     trial.stack.make(trial.parameters(), **trial.template())
     trial.receiver_stack.wait("CREATE_COMPLETE", 300)
     trial.connect()

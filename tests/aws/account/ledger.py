@@ -8,6 +8,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PRICES = ROOT / "tests/aws/tests/cost/prices.rs"
 ALARM_PRICES = ROOT / "tests/aws/template/rules/alarms.py"
+TEMPLATE = ROOT / "template.yaml"
 
 # What the trial promises.
 DOLLARS_MAX = 0.10
@@ -32,6 +33,9 @@ LOG_GB_DOLLARS = 0.50
 
 # At most, of log lines, for each attempt and each minute of a stack, and of what leaves AWS, for each attempt.
 LOG_GB_PER_ATTEMPT, LOG_GB_PER_MINUTE, OUT_GB_PER_ATTEMPT = 20e-6, 50e-6, 10e-6
+
+# The alarms of a stack.
+ALARMS = len(re.findall(r"^    Type: AWS::CloudWatch::Alarm$", TEMPLATE.read_text(), re.MULTILINE))
 
 # Metrics of its own that a stack writes while the trial drives it. A test counts them on the emulator.
 METRICS_MAX = 25

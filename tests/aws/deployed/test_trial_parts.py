@@ -102,7 +102,8 @@ class Price(unittest.TestCase):
         """What is billed by the hour stands for all of it, in two hours of the clock, with more requests than a
         trial on the emulator counts. The last check may still be run."""
         self.clock.secs = HOUR - 1
-        self.books.stands("the stack", is_working=True, alarm=34, dashboard=1, metric=ledger.METRICS_MAX)
+        standing = {"alarm": ledger.ALARMS, "dashboard": 1, "metric": ledger.METRICS_MAX}
+        self.books.stands("the stack", is_working=True, **standing)
         self.books.stands("the rival", dashboard=1)
         self.books.stands("the key", key=1)
         self.books.full(delivering.FULL_MINUTES)

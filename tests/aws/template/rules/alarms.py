@@ -191,7 +191,7 @@ def an_alarm_looks_at_what_is_written_with_its_invocation(stack):
     prompt = sent_by("gauge!") | set(re.findall(r'"(\w+)"', watched))
     for name, alarm in alarms(stack).items():
         if alarm["Namespace"] == NAMESPACE and alarm["MetricName"] not in prompt:
-            yield f"{name}: an instance keeps {alarm['MetricName']} back"
+            yield f"{name}: an instance keeps {alarm['MetricName']} back, which WATCHED in {METRICS_BY.name} ends"
 
 
 @rule
