@@ -21,7 +21,7 @@ use crate::shared_port::SharedPort;
 /// A letter that was selected.
 #[derive(Debug)]
 pub(crate) struct SelectedLetter {
-    /// Its place in the object, from 0.
+    /// Place in the object, from 0.
     pub(crate) index: usize,
     pub(crate) letter: RestoredLetter,
 }

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// ever.
 #[derive(Debug)]
 pub struct PipeEvents {
-    /// What the reader says; `None` at the pipe's end.
+    /// Events as the reader says them; `None` at the pipe's end.
     events: Receiver<Option<Result<SourceItem, EventsError>>>,
     state: Arc<PipeState>,
     is_over: bool,

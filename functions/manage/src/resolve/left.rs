@@ -38,9 +38,9 @@ struct TakenEnding {
 
 /// A turn of one selection.
 enum SelectionTurn {
-    /// Of a claim that was found under this key.
+    /// The claim was found under this key.
     Found(String),
-    /// Of a claim that this process has.
+    /// The claim is one that this process has.
     Taken(TakenEnding),
 }
 

@@ -29,7 +29,7 @@ pub struct HistorySampler<S, Q, C> {
     last: Mutex<TotalsSnapshot>,
 }
 
-/// What a look at the server reads.
+/// The ports that a look at the server reads.
 #[derive(Debug)]
 pub struct SampledPorts<S, Q, C> {
     /// The store of state objects.

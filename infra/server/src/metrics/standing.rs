@@ -53,7 +53,7 @@ struct WaitingFigure {
     oldest: Option<Timestamp>,
 }
 
-/// What waits for some subscriptions, in their order, and for all others together.
+/// Counts of what waits for some subscriptions, in their order, and for the others together.
 struct WaitingFigures {
     each: Vec<WaitingFigure>,
     others: WaitingFigure,

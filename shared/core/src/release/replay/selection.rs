@@ -295,7 +295,7 @@ impl ReplaySelection {
     }
 
     /// The reason why a delivery that has ended is left out; `None` if it ended as is asked for.
-    /// Its last record says that.
+    /// The last record says that.
     pub fn leaves_out_end(&self, history: &DeliveryHistory) -> Option<LeftOutReason> {
         let last = history.decisive_record();
         let has_result = match self.result {
