@@ -97,6 +97,14 @@ pub(crate) fn with_query(page: &str, parameters: &[(&str, &str)]) -> String {
     format!("{page}?{query}")
 }
 
+/// The address of a page of the console, if `address` is one and leads nowhere else.
+pub(crate) fn local_page(address: &str) -> Option<&str> {
+    let rest = address.strip_prefix(PATH)?;
+    let is_below = rest.is_empty() || rest.starts_with(['/', '?']);
+    let is_plain = address.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    (is_below && is_plain).then_some(address)
+}
+
 /// The name as a part of a path. A resource that is called like the form has its name in another
 /// case, in which it is found too.
 fn avoid_form_path(name: &str) -> &str {

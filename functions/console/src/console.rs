@@ -21,6 +21,9 @@ pub const PATH: &str = "/console";
 /// Time between two refreshes of a live page unless the program sets another.
 const REFRESH: Duration = Duration::from_secs(5);
 
+/// Routes of pages.
+pub(crate) type PageRoutes = Router<Arc<ConsoleState>>;
+
 /// The state that the pages share.
 #[derive(Debug, Clone)]
 pub struct ConsoleState {

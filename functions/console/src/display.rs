@@ -13,6 +13,12 @@ pub(crate) const CELL_CHARS_MAX: usize = 80;
 /// Most characters of a body that is shown, such as a payload.
 pub(crate) const BODY_CHARS_MAX: usize = 16_000;
 
+/// Seconds of a minute, of an hour, of a day, and of the time that is not yet told in days.
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+const TWO_DAYS: u64 = 2 * DAY;
+
 /// Characters of a code point as it is written.
 const CODE_POINT_CHARS: usize = 8;
 
@@ -79,6 +85,33 @@ pub(crate) fn time_tag(at: Timestamp) -> Markup {
     html! { time datetime=(iso) title={ (text) " UTC" } { (text) " UTC" } }
 }
 
+/// A time, and before it how long ago it was, or how long it is until then. The script counts it on.
+pub(crate) fn relative_time(at: Timestamp, now: Timestamp) -> Markup {
+    html! { span.ago data-since=(at.to_string()) { (distance_text(at, now)) } " " (time_tag(at)) }
+}
+
+/// The distance from `now` to a time, in its largest unit, such as `12 min ago` or `in 4 h`.
+fn distance_text(at: Timestamp, now: Timestamp) -> String {
+    let is_ahead = at > now;
+    let seconds = if is_ahead {
+        at.since(now)
+    } else {
+        now.since(at)
+    }
+    .as_secs();
+    let length = match seconds {
+        ..MINUTE => format!("{seconds} s"),
+        MINUTE..HOUR => format!("{} min", seconds / MINUTE),
+        HOUR..TWO_DAYS => format!("{} h", seconds / HOUR),
+        _ => format!("{} days", seconds / DAY),
+    };
+    if is_ahead {
+        format!("in {length}")
+    } else {
+        format!("{length} ago")
+    }
+}
+
 /// A number with its thousands apart.
 pub(crate) fn number(number: u64) -> String {
     let digits = number.to_string();
@@ -94,6 +127,8 @@ pub(crate) fn number(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -142,6 +177,24 @@ mod tests {
     fn thousands_stand_apart() {
         let shown = [0, 999, 1000, 1_234_567].map(number);
         assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn distances_are_told_in_their_largest_unit() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let check = |seconds: u64, past: &str, ahead: &str| {
+            let later = now + Duration::from_secs(seconds);
+            assert_eq!(distance_text(now, later), past);
+            assert_eq!(distance_text(later, now), ahead);
+        };
+        check(1, "1 s ago", "in 1 s");
+        check(59, "59 s ago", "in 59 s");
+        check(60, "1 min ago", "in 1 min");
+        check(3_599, "59 min ago", "in 59 min");
+        check(3_600, "1 h ago", "in 1 h");
+        check(172_799, "47 h ago", "in 47 h");
+        check(172_800, "2 days ago", "in 2 days");
+        assert_eq!(distance_text(now, now), "0 s ago");
     }
 
     #[test]

@@ -7,8 +7,10 @@ use posthaste_core::api::IsoDuration;
 use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
+use crate::address::local_page;
 use crate::api::ApiRefusal;
 use crate::display::{BODY_CHARS_MAX, foreign_cut, number, visible_cut, visible_text};
+use crate::extract::FormFields;
 use crate::page::{ConsolePage, form_token, problem_box};
 use crate::uncertain::{failure_title, uncertainty_hint};
 use crate::visit::PageVisit;
@@ -60,6 +62,19 @@ impl DoneNoticeQuery {
 pub(crate) fn address_after(page: &str, word: &str, now: Timestamp) -> String {
     let mark = if page.contains('?') { '&' } else { '?' };
     format!("{page}{mark}done={word}&at={}", now.as_millis())
+}
+
+/// The field of a form with the page that its visitor comes back to.
+const BACK: &str = "back";
+
+/// The hidden field of a form that leads back to `page`, a page of the console.
+pub(crate) fn back_field(page: &str) -> Markup {
+    html! { input type="hidden" name=(BACK) value=(page); }
+}
+
+/// The page that a form leads back to: the one that it names, or else `otherwise`.
+pub(crate) fn page_to_go_back_to<'a>(fields: &'a FormFields, otherwise: &'a str) -> &'a str {
+    local_page(fields.get(BACK)).unwrap_or(otherwise)
 }
 
 /// A form that is one button.

@@ -12,7 +12,7 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 
 use crate::access::{self, VisitorAccess};
 use crate::assets;
-use crate::console::{ConsoleState, PATH};
+use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
     audit, dead_letters, edit_subscription, edit_topic, event, events, find, links,
@@ -34,13 +34,16 @@ where
         .with_state(Arc::clone(&access));
     let refresh = console.refresh;
     let pages = Router::new()
-        .route("/", get(overview::show_page))
-        .route("/links", get(links::show_page))
-        .route("/pressure", get(pressure::show_page))
-        .route("/audit", get(audit::show_page))
+        .merge(overview::routes())
+        .merge(links::routes())
+        .merge(pressure::routes())
+        .merge(audit::routes())
         .merge(topic_pages())
-        .merge(event_routes())
-        .merge(dead_letter_routes())
+        .merge(find::routes())
+        .merge(events::routes())
+        .merge(event::routes())
+        .merge(dead_letters::routes())
+        .merge(replays::routes())
         .fallback(not_found)
         .with_state(Arc::new(console))
         .layer(map_response_with_state(refresh, page::add_refresh));
@@ -64,7 +67,7 @@ async fn redirect_to_form_page(OriginalUri(uri): OriginalUri) -> Redirect {
 }
 
 /// The pages of topics and subscriptions.
-fn topic_pages() -> Router<Arc<ConsoleState>> {
+fn topic_pages() -> PageRoutes {
     let subscription = Router::new()
         .route("/", get(subscription::show_page))
         .route(
@@ -102,25 +105,4 @@ fn topic_pages() -> Router<Arc<ConsoleState>> {
             get(new_subscription::show_form).post(new_subscription::submit_form),
         )
         .nest("/topics/{topic}/subscriptions/{name}", subscription)
-}
-
-fn event_routes() -> Router<Arc<ConsoleState>> {
-    Router::new()
-        .route("/events", get(events::show_page))
-        .route("/find", get(find::show_page))
-        .route("/topics/{topic}/events/{id}", get(event::show_page))
-        .route("/topics/{topic}/event", get(event::show_page_by_query))
-        .route("/topics/{topic}/resend", post(event::resend))
-}
-
-fn dead_letter_routes() -> Router<Arc<ConsoleState>> {
-    Router::new()
-        .route("/dead-letters", get(dead_letters::show_list))
-        .route("/dead-letters/record", get(dead_letters::show_record))
-        .route("/dead-letters/replay", post(dead_letters::submit_replay))
-        .route("/dead-letters/resolve", post(dead_letters::resolve))
-        .route("/dead-letters/delete", post(dead_letters::delete))
-        .route("/replays", get(replays::show_list))
-        .route("/replays/{id}", get(replays::show_replay))
-        .route("/replays/{id}/cancel", post(replays::cancel))
 }

@@ -1,6 +1,7 @@
 //! The audit trail: who changed what.
 
 use axum::http::StatusCode;
+use axum::routing::get;
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::{
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use super::topic_names::TopicNames;
 use crate::address::{self, PageAddress};
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::console::PageContext;
+use crate::console::{PageContext, PageRoutes};
 use crate::display::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
 use crate::extract::PageQuery;
 use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
@@ -48,11 +49,13 @@ pub(crate) struct AuditPageQuery {
     cursor: Option<String>,
 }
 
+/// The routes of the page.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/audit", get(show_page))
+}
+
 /// The page, the newest change first.
-pub(crate) async fn show_page(
-    pages: PageContext,
-    PageQuery(asked): PageQuery<AuditPageQuery>,
-) -> PageResult {
+async fn show_page(pages: PageContext, PageQuery(asked): PageQuery<AuditPageQuery>) -> PageResult {
     let (topics, found) = join(TopicNames::load(&pages.api), asked.load_entries(&pages.api)).await;
     let topics = topics?;
     let refusal = found.as_ref().err();

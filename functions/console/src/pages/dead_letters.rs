@@ -11,20 +11,21 @@ mod rows;
 mod search;
 
 use axum::http::StatusCode;
+use axum::routing::{get, post};
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
 
 use self::actions::action_forms;
-pub(crate) use self::end::{delete, resolve};
+use self::end::{delete, resolve};
 pub(crate) use self::failures::{failure_list, left_out_facts};
-pub(crate) use self::record::show_record;
-pub(crate) use self::replay::submit_replay;
+use self::record::show_record;
+use self::replay::submit_replay;
 use self::rows::letter_table;
 use self::search::{DeadLetterSearch, FIELDS, filter_form};
 use super::topic_names::TopicNames;
 use crate::api::ApiRefusal;
-use crate::console::PageContext;
+use crate::console::{PageContext, PageRoutes};
 use crate::display::foreign_text;
 use crate::extract::PageQuery;
 use crate::filters::{pager, refusal_note};
@@ -41,8 +42,18 @@ const DONE: [(&str, &str); 2] = [
     ),
 ];
 
+/// The routes of dead letters.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new()
+        .route("/dead-letters", get(show_list))
+        .route("/dead-letters/record", get(show_record))
+        .route("/dead-letters/replay", post(submit_replay))
+        .route("/dead-letters/resolve", post(resolve))
+        .route("/dead-letters/delete", post(delete))
+}
+
 /// The page.
-pub(crate) async fn show_list(
+async fn show_list(
     pages: PageContext,
     visit: PageVisit,
     PageQuery(search): PageQuery<DeadLetterSearch>,

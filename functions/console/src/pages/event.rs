@@ -12,6 +12,7 @@ mod resend;
 
 use std::time::Duration;
 
+use axum::routing::{get, post};
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView, IdInUrl};
@@ -30,7 +31,7 @@ pub(crate) use self::resend::{resend, resend_address};
 use super::known_topic::KnownTopic;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
-use crate::console::PageContext;
+use crate::console::{PageContext, PageRoutes};
 use crate::display::{foreign_cut, foreign_text, visible_text};
 use crate::extract::{PageQuery, PathParts};
 use crate::filters::{FormField, hidden_fields};
@@ -41,8 +42,16 @@ use crate::visit::PageVisit;
 /// The time after which all subscriptions have had their first attempt, where nothing holds it up.
 const FIRST_ATTEMPTS: Duration = Duration::from_mins(1);
 
+/// The routes of an event.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new()
+        .route("/topics/{topic}/events/{id}", get(show_page))
+        .route("/topics/{topic}/event", get(show_page_by_query))
+        .route("/topics/{topic}/resend", post(resend))
+}
+
 /// The page.
-pub(crate) async fn show_page(
+async fn show_page(
     pages: PageContext,
     visit: PageVisit,
     PathParts([topic, id]): PathParts<2>,
@@ -63,7 +72,7 @@ pub(crate) async fn show_page(
 }
 
 /// The page of an event whose id stands in the query.
-pub(crate) async fn show_page_by_query(
+async fn show_page_by_query(
     pages: PageContext,
     visit: PageVisit,
     PathParts([topic]): PathParts<1>,

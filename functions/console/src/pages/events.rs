@@ -6,6 +6,7 @@ mod words;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
@@ -16,7 +17,7 @@ use self::search::{FIELDS, filter_form};
 use super::topic_names::TopicNames;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
-use crate::console::{PATH, PageContext};
+use crate::console::{PATH, PageContext, PageRoutes};
 use crate::display::{foreign_text, time_tag};
 use crate::extract::PageQuery;
 use crate::filters::{pager, refusal_note};
@@ -26,9 +27,14 @@ use crate::pages::find::find_address;
 /// The records, or the refusal; `None` before the first search.
 type FoundRecords = Option<Result<RecordPage, ApiRefusal>>;
 
+/// The routes of the list.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/events", get(show_page))
+}
+
 /// The page. A search for an event's id leads to the page of the event, which has the filters by
 /// subscription and time too. Without a topic, it leads to the search of every topic.
-pub(crate) async fn show_page(
+async fn show_page(
     pages: PageContext,
     PageQuery(search): PageQuery<EventSearch>,
 ) -> Result<Response, ConsolePage> {

@@ -2,6 +2,7 @@
 //! letter. No topic is needed.
 
 use axum::http::StatusCode;
+use axum::routing::get;
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EncodedId, IdInUrl};
 use posthaste_core::api::{DeadLetterView, FoundEvent, FoundEvents};
@@ -9,7 +10,7 @@ use serde::Deserialize;
 
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::console::{PATH, PageContext};
+use crate::console::{PATH, PageContext, PageRoutes};
 use crate::display::{CELL_CHARS_MAX, cell_text, foreign_cut, foreign_text, time_tag};
 use crate::extract::PageQuery;
 use crate::filters::{FormField, refusal_note};
@@ -51,11 +52,13 @@ pub(crate) struct FindPageQuery {
     to: Option<String>,
 }
 
+/// The routes of the page.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/find", get(show_page))
+}
+
 /// The page.
-pub(crate) async fn show_page(
-    pages: PageContext,
-    PageQuery(asked): PageQuery<FindPageQuery>,
-) -> PageResult {
+async fn show_page(pages: PageContext, PageQuery(asked): PageQuery<FindPageQuery>) -> PageResult {
     let found = match asked.id() {
         Some(id) => Some(asked.load_found(&pages.api, id).await),
         None => None,

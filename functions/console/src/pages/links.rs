@@ -3,6 +3,7 @@
 mod search;
 mod words;
 
+use axum::routing::get;
 use maud::{Markup, html};
 use posthaste_core::api::{LinkScope, LinkState, LinkView, LinksView, SlowTargetView};
 
@@ -10,7 +11,7 @@ use self::search::LinkSearch;
 pub(crate) use self::words::{state_badge, state_meaning};
 use crate::address;
 use crate::api::RequestTarget;
-use crate::console::PageContext;
+use crate::console::{PageContext, PageRoutes};
 use crate::display::{foreign_text, number, time_tag};
 use crate::extract::PageQuery;
 use crate::filters::{ROWS_MAX, pager};
@@ -36,11 +37,13 @@ const SLOW_COLUMNS: [TableColumn; 2] = [Text("Link or subscription"), Text("Unti
 /// Most rows that the API returns.
 const ROWS_KNOWN_MAX: usize = 1_000;
 
+/// The routes of the page.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/links", get(show_page))
+}
+
 /// The page.
-pub(crate) async fn show_page(
-    pages: PageContext,
-    PageQuery(search): PageQuery<LinkSearch>,
-) -> PageResult {
+async fn show_page(pages: PageContext, PageQuery(search): PageQuery<LinkSearch>) -> PageResult {
     let view: LinksView = pages.api.get(RequestTarget::new(&["links"])).await?;
     let found: Vec<_> = view
         .links

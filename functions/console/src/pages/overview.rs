@@ -5,6 +5,7 @@ mod data;
 mod first_steps;
 mod tiles;
 
+use axum::routing::get;
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::LinksView;
@@ -12,7 +13,7 @@ use posthaste_core::api::LinksView;
 use self::data::load_overview;
 use self::tiles::OverviewTiles;
 use crate::api::ApiRefusal;
-use crate::console::{ConsoleState, PATH, PageContext};
+use crate::console::{ConsoleState, PATH, PageContext, PageRoutes};
 use crate::display::number;
 use crate::page::{ConsolePage, MenuSection};
 use crate::pages::find::find_form;
@@ -26,8 +27,13 @@ const HOURS: u32 = 1;
 /// Links that the page names.
 const LINKS_NAMED_MAX: usize = 3;
 
+/// The route of the front page.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/", get(show_page))
+}
+
 /// The page.
-pub(crate) async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
+async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
     let recent = pages
         .history
         .as_deref()

@@ -3,6 +3,7 @@
 mod facts;
 mod resources;
 
+use axum::routing::get;
 use maud::{Markup, html};
 use posthaste_core::api::{IsoDuration, PressureView};
 use posthaste_core::model::ProducerTier;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 
 use crate::api::RequestTarget;
 use crate::chart::ChartUnit;
-use crate::console::{PATH, PageContext};
+use crate::console::{PATH, PageContext, PageRoutes};
 use crate::extract::PageQuery;
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::overview::charts::{level_chart, tarpit_chart};
@@ -28,8 +29,13 @@ pub(crate) struct PressureQuery {
     hours: Option<u32>,
 }
 
+/// The routes of the page.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new().route("/pressure", get(show_page))
+}
+
 /// The page.
-pub(crate) async fn show_page(
+async fn show_page(
     pages: PageContext,
     visit: PageVisit,
     PageQuery(query): PageQuery<PressureQuery>,

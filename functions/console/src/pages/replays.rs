@@ -4,17 +4,18 @@ mod display;
 mod replay;
 
 use axum::http::StatusCode;
+use axum::routing::{get, post};
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayPage, ReplayView};
 use serde::Deserialize;
 
 use self::display::{rate_text, state_badge, target_link};
-pub(crate) use self::replay::{cancel, show_replay};
+use self::replay::{cancel, show_replay};
 use super::topic_names::TopicNames;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::console::{PATH, PageContext};
+use crate::console::{PATH, PageContext, PageRoutes};
 use crate::display::{foreign_text, number, time_tag};
 use crate::extract::PageQuery;
 use crate::filters::{FormField, ROWS_MAX, checkbox, list_pager, refusal_note};
@@ -48,8 +49,16 @@ pub(crate) struct ReplaysPageQuery {
     cursor: Option<String>,
 }
 
+/// The routes of replays.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new()
+        .route("/replays", get(show_list))
+        .route("/replays/{id}", get(show_replay))
+        .route("/replays/{id}/cancel", post(cancel))
+}
+
 /// The page with the list, the newest first.
-pub(crate) async fn show_list(
+async fn show_list(
     pages: PageContext,
     PageQuery(asked): PageQuery<ReplaysPageQuery>,
 ) -> PageResult {

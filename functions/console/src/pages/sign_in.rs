@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use maud::html;
 use serde::Deserialize;
 
+use crate::address::local_page;
 use crate::console::PATH;
 use crate::page::{ConsolePage, form_token};
 use crate::visit::{PageVisit, SignInMistake};
@@ -20,16 +21,7 @@ pub(crate) struct SignInQuery {
 impl SignInQuery {
     /// The page to go to: one of the console, and never one of another site.
     pub(crate) fn next_page(&self) -> &str {
-        let next = self.next.as_deref().unwrap_or(PATH);
-        let rest = next
-            .strip_prefix(PATH)
-            .filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-        let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
-        if rest.is_some() && is_plain {
-            next
-        } else {
-            PATH
-        }
+        self.next.as_deref().and_then(local_page).unwrap_or(PATH)
     }
 }
 
