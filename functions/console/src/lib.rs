@@ -25,6 +25,7 @@ mod table;
 mod tests;
 mod uncertain;
 mod visit;
+mod words;
 
 pub use crate::access::VisitorAccess;
 pub use crate::console::{ConsoleState, PATH};

@@ -107,7 +107,7 @@ async fn waiting_and_held_events_are_shown() {
     world
         .get(PAGE)
         .await
-        .has(&["paused by an operator", "1 held"]);
+        .has(&["paused by an operator", "1 waiting until it recovers"]);
     world
         .get("/console/topics/orders")
         .await

@@ -14,6 +14,7 @@ use crate::display::foreign_text;
 use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::KnownTopic;
+use crate::words::delivery_word;
 
 /// Most attempts that the page shows, over all deliveries; fewer beside a payload.
 const ATTEMPTS_MAX: usize = 50;
@@ -102,13 +103,7 @@ fn older_attempts_link(asked: &EventPageRequest<'_>, it: &DeliveryView, end: usi
 
 /// The state of a delivery, or of an event as a whole.
 pub(crate) fn state_badge(state: DeliveryState) -> Markup {
-    let class = match state {
-        DeliveryState::Delivered => "good",
-        DeliveryState::Pending | DeliveryState::Waiting | DeliveryState::Held => "warn",
-        DeliveryState::DeadLettered | DeliveryState::Dropped => "bad",
-        DeliveryState::Unmatched | DeliveryState::Unknown => "",
-    };
-    html! { span class={ "badge " (class) } { (state.as_str()) } }
+    delivery_word(state).badge()
 }
 
 fn resend_form(

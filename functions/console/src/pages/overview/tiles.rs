@@ -12,6 +12,7 @@ use crate::history::StepCounts;
 use crate::pages::links::is_down;
 use crate::pages::pressure::{level_badge, tier_names, wait_text};
 use crate::recent::RecentHistory;
+use crate::words::RESPONSE_TIME;
 
 /// The tiles.
 pub(super) struct OverviewTiles<'a> {
@@ -159,7 +160,7 @@ fn response_time_tile(recent: &RecentHistory) -> Markup {
         @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
         @else { "no answer in " (recent.window.in_words()) }
     };
-    render_tile("Answers", "/events", &figure_or_dash(p50), &hint)
+    render_tile(RESPONSE_TIME, "/events", &figure_or_dash(p50), &hint)
 }
 
 fn dead_letters_tile(recent: &RecentHistory) -> Markup {

@@ -8,6 +8,7 @@ use super::in_url::SubscriptionInUrl;
 use super::waiting;
 use crate::parts::button_form;
 use crate::visit::PageVisit;
+use crate::words::RETRY_NOW;
 
 /// The actions, each with its button and what it does.
 const ACTIONS: [(SubscriptionAction, &str, &str); 6] = [
@@ -27,7 +28,7 @@ const ACTIONS: [(SubscriptionAction, &str, &str); 6] = [
         "Ask for consent",
         "asks the endpoint again whether it wants events",
     ),
-    (SubscriptionAction::Force, "Force", FORCE),
+    (SubscriptionAction::Force, RETRY_NOW, FORCE),
     (
         SubscriptionAction::Disable,
         "Disable",

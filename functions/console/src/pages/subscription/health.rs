@@ -6,20 +6,12 @@ use posthaste_core::health::HealthState;
 
 use crate::display::{foreign_text, number, time_tag};
 use crate::pages::links;
+use crate::words::health_word;
 
 /// The health in a word.
 pub(crate) fn state_badge(settings: &SubscriptionSettings) -> Markup {
     let state = settings.health.as_ref().map(|health| health.state);
-    let state = state.unwrap_or_default();
-    let class = match state {
-        HealthState::Healthy => "good",
-        HealthState::Failing | HealthState::Down | HealthState::Refused => "bad",
-        HealthState::Paused
-        | HealthState::Pending
-        | HealthState::Disabled
-        | HealthState::Unknown => "warn",
-    };
-    html! { span class={ "badge " (class) } { (state) } }
+    health_word(state.unwrap_or_default()).badge()
 }
 
 /// The health in full.

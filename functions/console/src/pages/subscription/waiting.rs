@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::{LastOutcomeView, SubscriptionSettings, WaitingView};
 
 use crate::display::{foreign_text, number, time_tag};
+use crate::words::{WAITING_FOR_RECOVERY, WAITING_FOR_RETRY};
 
 /// The number of events that wait.
 pub(crate) fn count_text(settings: &SubscriptionSettings) -> String {
@@ -68,8 +69,8 @@ fn count_by_place(waiting: &WaitingView) -> String {
             queued.unwrap_or_default(),
             "in the queue for another attempt",
         ),
-        (waiting.parked, "parked for a later retry"),
-        (waiting.held, "held"),
+        (waiting.parked, WAITING_FOR_RETRY),
+        (waiting.held, WAITING_FOR_RECOVERY),
     ];
     let known = of_queue
         .into_iter()
