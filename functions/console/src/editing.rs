@@ -1,10 +1,8 @@
-//! Settings that are edited as YAML: the form, its mistakes, and the difference that saving would
+//! Settings that are edited as YAML: their draft, its mistakes, and the difference that saving would
 //! make.
 
 mod draft;
-mod form;
 mod report;
 
 pub(crate) use self::draft::{EditStep, SettingsDraft, unplaced_mistake};
-pub(crate) use self::form::{DraftEditor, text_area};
-pub(crate) use self::report::{mistake_list, unsaved_note};
+pub(crate) use self::report::{change_table, changed_meanwhile_note, mistake_list, unsaved_note};

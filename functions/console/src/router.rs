@@ -15,9 +15,8 @@ use crate::assets;
 use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, edit_subscription, edit_topic, event, events, find, links,
-    new_subscription, new_topic, not_found, overview, pressure, replays, subscription,
-    subscription_actions, topic, topic_actions, topics,
+    audit, dead_letters, event, events, find, links, not_found, overview, pressure, replays,
+    settings, subscription, subscription_actions, topic, topic_actions, topics,
 };
 
 /// The routes of the console, for visitors that `access` lets in.
@@ -30,8 +29,8 @@ where
     let sign_in = get(access::show_sign_in).post(access::sign_in::<S, C, E>);
     let doors = Router::new()
         .route("/sign-in", sign_in)
-        .route("/sign-out", post(access::sign_out))
-        .with_state(Arc::clone(&access));
+        .with_state(Arc::clone(&access))
+        .merge(access::session_routes(Arc::clone(&access)));
     let refresh = console.refresh;
     let pages = Router::new()
         .merge(overview::routes())
@@ -70,26 +69,15 @@ async fn redirect_to_form_page(OriginalUri(uri): OriginalUri) -> Redirect {
 fn topic_pages() -> PageRoutes {
     let subscription = Router::new()
         .route("/", get(subscription::show_page))
-        .route(
-            "/edit",
-            get(edit_subscription::show_form).post(edit_subscription::submit_form),
-        )
         .route("/test", post(subscription_actions::send_test_event))
         .route("/force", post(subscription_actions::force))
         .route("/rotate-secret", post(subscription_actions::rotate_secret))
         .route("/delete", post(subscription_actions::delete))
         .route("/{action}", post(subscription_actions::change_state));
     Router::new()
+        .merge(settings::routes())
         .route("/topics", get(topics::show_page))
-        .route(
-            "/topics/new",
-            get(new_topic::show_form).post(new_topic::submit_form),
-        )
         .route("/topics/{topic}", get(topic::show_page))
-        .route(
-            "/topics/{topic}/edit",
-            get(edit_topic::show_form).post(edit_topic::submit_form),
-        )
         .route("/topics/{topic}/delete", post(topic_actions::delete_topic))
         .route("/topics/{topic}/keys", post(topic_actions::show_keys))
         .route(
@@ -99,10 +87,6 @@ fn topic_pages() -> PageRoutes {
         .route(
             "/topics/{topic}/keys/{key}/delete",
             post(topic_actions::delete_key),
-        )
-        .route(
-            "/topics/{topic}/subscriptions/new",
-            get(new_subscription::show_form).post(new_subscription::submit_form),
         )
         .nest("/topics/{topic}/subscriptions/{name}", subscription)
 }

@@ -9,7 +9,7 @@ use crate::api::ApiRefusal;
 use crate::display::foreign_cut;
 use crate::page::problem_box;
 use crate::table::TableColumn::{self, Text};
-use crate::table::table;
+use crate::table::data_table;
 use crate::uncertain;
 
 /// The columns.
@@ -54,24 +54,24 @@ fn mistake_line(mistake: &TextMistake) -> Markup {
 }
 
 /// The changes that saving would make.
-pub(super) fn change_table(changes: &[MemberChange]) -> Markup {
+pub(crate) fn change_table(changes: &[MemberChange]) -> Markup {
     html! {
         @if changes.is_empty() {
             p.empty {
                 "No visible change. Secret values are hidden here; a new one is still saved."
             }
         } @else {
-            (table("What changes", &COLUMNS, changes.iter().map(change_row)))
+            (data_table("What changes", &COLUMNS, changes.iter().map(change_row)))
         }
     }
 }
 
-fn change_row(change: &MemberChange) -> Markup {
-    html! { tr { td { (foreign_cut(&change.to_string(), LINE_CHARS_MAX)) } } }
+fn change_row(change: &MemberChange) -> [Markup; 1] {
+    [foreign_cut(&change.to_string(), LINE_CHARS_MAX)]
 }
 
 /// Says that what is edited was changed meanwhile.
-pub(super) fn changed_meanwhile_note(what: &str) -> Markup {
+pub(crate) fn changed_meanwhile_note(what: &str) -> Markup {
     html! {
         div.problem role="alert" {
             p {

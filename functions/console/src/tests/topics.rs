@@ -112,6 +112,7 @@ async fn a_new_topic_leads_to_its_first_subscription() {
             "text",
             "inputSchema: EventGrid\r\ndefaultTimeToLive: P1D\r\n",
         ),
+        ("step", "save"),
     ];
     let made = world
         .post("/console/topics/new", "/console/topics/new", &fields)
@@ -146,7 +147,7 @@ async fn a_new_topic_with_mistakes_is_not_made() {
         ),
         ("ORDERS", "inputSchema: CloudEvents", "already"),
     ] {
-        let fields = [("name", name), ("text", text)];
+        let fields = [("name", name), ("text", text), ("step", "save")];
         let refused = world
             .post("/console/topics/new", "/console/topics/new", &fields)
             .await;

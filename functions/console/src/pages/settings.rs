@@ -1,0 +1,109 @@
+//! The settings of a topic or a subscription, and how a new one is made: a draft, its mistakes with
+//! their places, what saving would change, and a save of the version that the difference was to.
+
+mod created;
+mod editor;
+mod present;
+mod review;
+mod target;
+mod template;
+mod yaml_tab;
+
+use axum::Router;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use posthaste_core::api::SubscriptionSettings;
+use serde_json::Value;
+
+use self::created::created_page;
+use self::editor::SettingsEditor;
+use self::present::{PresentSettings, taken_name_mistake};
+use self::review::review_page;
+use self::target::EditedTarget;
+use crate::console::{PageContext, PageRoutes};
+use crate::editing::{EditStep, SettingsDraft};
+use crate::extract::FormFields;
+use crate::page::{ConsolePage, PageResult};
+use crate::pages::subscription::SubscriptionInUrl;
+use crate::parts::address_after;
+use crate::visit::PageVisit;
+
+/// The routes of this page.
+pub(crate) fn routes() -> PageRoutes {
+    let page = get(show_form).post(submit_form);
+    Router::new()
+        .route("/topics/new", page.clone())
+        .route("/topics/{topic}/edit", page.clone())
+        .route("/topics/{topic}/subscriptions/new", page.clone())
+        .route("/topics/{topic}/subscriptions/{name}/edit", page)
+}
+
+/// The form with the present settings.
+async fn show_form(pages: PageContext, visit: PageVisit, target: EditedTarget) -> PageResult {
+    let present = PresentSettings::load(&pages.api, &target).await?;
+    let draft = present
+        .first_draft(&target)
+        .map_err(|mistake| ConsolePage::bad_request(&mistake.text))?;
+    let draft = draft.check_length("Nothing was changed.")?;
+    let editor = SettingsEditor {
+        visit: &visit,
+        target: &target,
+        draft: &draft,
+    };
+    Ok(editor.form_page(&[]))
+}
+
+/// Takes the step of editing that the form names.
+async fn submit_form(
+    pages: PageContext,
+    visit: PageVisit,
+    target: EditedTarget,
+    fields: FormFields,
+) -> Result<Response, ConsolePage> {
+    let step = EditStep::from_form(&fields);
+    let draft = SettingsDraft::from_form(&fields)?;
+    let editor = SettingsEditor {
+        visit: &visit,
+        target: &target,
+        draft: &draft,
+    };
+    if step == EditStep::Edit {
+        return Ok(editor.form_page(&[]).into_response());
+    }
+    let present = PresentSettings::load(&pages.api, &target)
+        .await
+        .map_err(|refusal| editor.unread_page(&refusal))?;
+    let wanted = present
+        .read_draft(&target, &draft, visit.now)
+        .map_err(|mistakes| editor.form_page(&mistakes))?;
+    if step == EditStep::Check {
+        return Ok(review_page(&editor, &present, &wanted).into_response());
+    }
+    match target.save(&pages.api, &draft, &wanted.body).await {
+        Ok(saved) => Ok(saved_page(&editor, saved.body)),
+        Err(refusal) if refusal.is_version_conflict() && target.is_new() => {
+            Err(editor.form_page(&[taken_name_mistake(&draft.name)]))
+        }
+        Err(refusal) if refusal.is_version_conflict() => {
+            Ok(review_page(&editor, &present, &wanted).into_response())
+        }
+        Err(refusal) => Err(editor.unsaved_page(&refusal)),
+    }
+}
+
+/// The page after saving.
+fn saved_page(editor: &SettingsEditor<'_>, saved: Value) -> Response {
+    let name = editor.draft.name.as_str();
+    if let EditedTarget::NewSubscription { topic } = editor.target
+        && let Ok(created) = serde_json::from_value::<SubscriptionSettings>(saved)
+    {
+        return created_page(editor.visit, SubscriptionInUrl { topic, name }, &created);
+    }
+    let word = if editor.target.is_new() {
+        "created"
+    } else {
+        "saved"
+    };
+    let page = editor.target.saved_path(name);
+    Redirect::to(&address_after(&page, word, editor.visit.now)).into_response()
+}
