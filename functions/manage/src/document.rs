@@ -16,7 +16,7 @@ use self::events::PublishBody;
 use self::problems::PublishResponses;
 pub(crate) use self::problems::{
     BadImports, BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject,
-    NoEvent, NoHandshake, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable,
+    NoEvent, NoHandshake, NoLetterWork, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable,
     Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
 

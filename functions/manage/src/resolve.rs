@@ -1,9 +1,11 @@
 //! Dead letters that an operator is done with: resolved, so that lists and replays leave them out,
 //! or deleted.
 
+pub(crate) mod cancel;
 mod claim;
 mod ender;
 pub(crate) mod left;
+pub(crate) mod list;
 mod resolver;
 mod worked;
 
@@ -25,8 +27,9 @@ use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 /// request. One request works for a few seconds; its `cursor` says where to go on. What nobody goes
 /// on with is gone on with within two minutes: by the server itself, on AWS beside the answers to
 /// later requests. The same is not done twice at once: a request that comes while another one works
-/// on the same selection is answered 202 with its `id`. Objects that cannot be read or written are
-/// `failed`, and stay. With `dryRun` it only counts.
+/// on the same selection is answered 202 with its `id`. By its id the work is shown and cancelled under
+/// `/dead-letters/work`. Objects that cannot be read or written are `failed`, and stay. With `dryRun`
+/// it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/resolve",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are resolved", body = ResolveResponse),

@@ -108,6 +108,11 @@ fn guarded_routes<P: Ports>() -> ManageRoutes<P> {
         .routes(routes!(resend::resend))
         .routes(routes!(replays::list::list_replays))
         .routes(routes!(replays::show_replay, replays::cancel_replay))
+        .routes(routes!(resolve::list::list_letter_work))
+        .routes(routes!(
+            resolve::list::show_letter_work,
+            resolve::cancel::cancel_letter_work
+        ))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))
         .routes(routes!(doctor::doctor))

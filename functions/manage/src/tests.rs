@@ -15,6 +15,8 @@ mod import;
 mod keys;
 mod links;
 mod memory;
+mod letter_work;
+mod letter_groups;
 mod replays;
 mod resend;
 mod resolve;

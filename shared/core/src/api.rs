@@ -22,6 +22,7 @@ mod left_out;
 mod link_settings;
 mod links;
 mod mapping;
+mod letter_work;
 mod mistakes;
 mod naming;
 mod next_attempt;
@@ -75,6 +76,7 @@ pub use links::{
 };
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use mistakes::{InputMistake, InputNotation, WrittenValue, read_answer, read_written};
+pub use letter_work::{LetterWorkAction, LetterWorkPage, LetterWorkState, LetterWorkView};
 pub use next_attempt::NextAttempt;
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishResponse;

@@ -60,7 +60,7 @@ pub use idempotency::{
 };
 pub use layout::{DRAIN, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
-pub use letter_ending::{LetterEnd, LetterEnding, LetterReceiver};
+pub use letter_ending::{EndedCounts, LetterEnd, LetterEnding, LetterReceiver};
 pub use pressure::{PRESSURE_KEY, StateError};
 pub use record_lease::RecordLease;
 pub use recovery_mark::{

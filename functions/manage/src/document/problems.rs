@@ -74,6 +74,8 @@ problems! {
         507 "No room is left on the device";
     /// The problem of a replay's routes.
     NoReplay: 404 "There is no such replay";
+    /// The problem of the routes of work that resolves or deletes dead letters.
+    NoLetterWork: 404 "There is no such work";
     /// Problems of an event that is sent again.
     NoEvent:
         404 "There is no such topic, subscription, event or key",

@@ -54,7 +54,7 @@ impl<P: Ports> EndingClaims<P> {
     /// Claims the selection of a request. One that says where to go on takes the claim over where
     /// that is how far the work came, and is let in beside it elsewhere. A request that says no
     /// place begins anew, also where it takes up what a process left: letters written since may
-    /// have any key.
+    /// have any key. Work that an operator cancelled is not gone on with; it may be begun anew.
     pub(super) async fn claim_ending(
         &self,
         asked: LetterEnding,
@@ -84,6 +84,10 @@ impl<P: Ports> EndingClaims<P> {
                     continue;
                 }
                 Ok(open) if open.has_ended => {}
+                Ok(open) if asked.after.is_some() && open.cancelled_at.is_some() => {
+                    return Err(cancelled_problem().into());
+                }
+                Ok(open) if !open.is_open() => {}
                 Ok(open) if asked.after.is_some() && open.after != asked.after => {
                     let id = open.id;
                     return Ok(SelectionClaim::Beside(Box::new(LetterEnding {
@@ -94,7 +98,10 @@ impl<P: Ports> EndingClaims<P> {
                 Ok(open) if asked.after.is_none() && !self.is_left(&open) => {
                     return Ok(SelectionClaim::Others(open.id));
                 }
-                Ok(open) => mine.id = open.id,
+                Ok(open) => {
+                    mine.id = open.id;
+                    mine.done = open.done.filter(|_| asked.after.is_some());
+                }
                 Err(FormatError::Malformed(..)) => {}
                 Err(FormatError::Newer(_)) => return Err(newer_version_problem().into()),
             }
@@ -107,26 +114,58 @@ impl<P: Ports> EndingClaims<P> {
     }
 
     /// Writes down how far work came, or that it has ended, unless somebody else has taken it over.
-    /// Answers the work that is left.
+    /// Answers the work that is left. What is done within one request was told in its answer, and is
+    /// not kept.
     pub(super) async fn write_progress(
         &self,
         own: OwnEnding,
         worked: &ResolveProgress,
         worked_at: Timestamp,
     ) -> Result<Option<OwnEnding>, ApiError> {
-        if matches!(worked.stop, StopReason::Done) {
-            self.close_ending(own).await?;
-            return Ok(None);
-        }
+        let is_done = matches!(worked.stop, StopReason::Done);
+        let now = self.clock.now();
         let OwnEnding { key, etag, ending } = own;
+        let is_kept = ending.done.is_some();
         let ending = LetterEnding {
+            done: Some(worked.add_counts(ending.done)),
             after: worked.after.clone(),
-            worked_at,
+            worked_at: if is_done { now } else { worked_at },
+            ended_at: is_done.then_some(now),
+            has_ended: is_done && !is_kept,
             ..ending
         };
         let condition = PutCondition::IfMatch(etag);
-        let written = self.put_ending(&key, &ending, condition).await?;
-        Ok(written.map(|etag| OwnEnding { key, etag, ending }))
+        let Some(etag) = self.put_ending(&key, &ending, condition).await? else {
+            self.settle_cancelled(&key, ending).await?;
+            return Ok(None);
+        };
+        if ending.has_ended {
+            self.state.delete(&key).await?;
+        }
+        Ok((!is_done).then_some(OwnEnding { key, etag, ending }))
+    }
+
+    /// Adds the numbers of the last turn to work that an operator cancelled meanwhile. What came to
+    /// its end in that turn was not cancelled.
+    async fn settle_cancelled(&self, key: &str, worked: LetterEnding) -> Result<(), ApiError> {
+        let Some(StoredObject { bytes, etag }) = self.state.get(key).await? else {
+            return Ok(());
+        };
+        let Ok(cancelled) = LetterEnding::parse(&bytes) else {
+            return Ok(());
+        };
+        if cancelled.id != worked.id || cancelled.cancelled_at.is_none() {
+            return Ok(());
+        }
+        let is_done = worked.ended_at.is_some();
+        let settled = LetterEnding {
+            cancelled_at: cancelled.cancelled_at.filter(|_| !is_done),
+            has_ended: false,
+            ..worked
+        };
+        let condition = PutCondition::IfMatch(etag);
+        self.put_ending(key, &settled, condition).await?;
+        Ok(())
     }
 
     /// Deletes the object of work that has ended. The store deletes without a condition: so the
@@ -180,6 +219,12 @@ impl<P: Ports> EndingClaims<P> {
     pub(super) fn time_since(&self, at: Timestamp) -> Duration {
         self.clock.now().since(at)
     }
+}
+
+fn cancelled_problem() -> ApiProblem {
+    let detail = "an operator cancelled this work; what was done by then stays done. Ask again without \
+        `cursor` to begin anew";
+    ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }
 
 fn newer_version_problem() -> ApiProblem {

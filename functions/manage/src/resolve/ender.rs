@@ -139,6 +139,7 @@ impl<P: Ports> LetterEnder<P> {
         };
         ResolveProgress {
             answer,
+            read: u64::try_from(seen).unwrap_or(u64::MAX),
             after: last,
             stop,
         }

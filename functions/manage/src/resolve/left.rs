@@ -29,6 +29,10 @@ const AT_ONCE: usize = 4;
 /// Time after which work that fails is given up, so that it does not stay for ever.
 const GIVEN_UP_AFTER: Duration = Duration::from_hours(24);
 
+/// The time for which work is kept that is done, or was cancelled: who comes back the next day still
+/// finds it.
+const CLOSED_KEPT: Duration = Duration::from_hours(24);
+
 /// Work that this process took over.
 struct TakenEnding {
     own: Box<OwnEnding>,
@@ -148,6 +152,15 @@ impl<P: Ports> LeftEndings<P> {
                 .await?;
             return Ok(None);
         }
+        if let Some(closed_at) = open.closed_at() {
+            if self.claims.time_since(closed_at) >= CLOSED_KEPT {
+                let ending = open;
+                self.claims
+                    .close_ending(OwnEnding { key, etag, ending })
+                    .await?;
+            }
+            return Ok(None);
+        }
         let left_at = open.worked_at;
         let taken = self.claims.take_over_ending(key, etag, open).await?;
         Ok(taken.map(|own| TakenEnding {
@@ -169,6 +182,7 @@ impl<P: Ports> LeftEndings<P> {
             Ok(task) => self.ender.work_on_task(&task, after, turn_ends).await,
             Err(error) => ResolveProgress {
                 answer: ResolveResponse::default(),
+                read: 0,
                 after,
                 stop: StopReason::Failed(error),
             },

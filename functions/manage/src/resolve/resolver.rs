@@ -70,6 +70,9 @@ impl<P: Ports> LetterResolver<P> {
             worked_at: now,
             after,
             has_ended: false,
+            done: None,
+            ended_at: None,
+            cancelled_at: None,
         };
         let task = ResolveTask::for_ending(&ending)?;
         let ending = LetterEnding {

@@ -1,7 +1,7 @@
 //! The progress of work on a selection, and the reason why it stopped there.
 
 use posthaste_core::api::ResolveResponse;
-use posthaste_core::stored::{LetterEnd, LetterEnding};
+use posthaste_core::stored::{EndedCounts, LetterEnd, LetterEnding};
 
 use crate::answer::ApiError;
 use crate::paging::encode_cursor;
@@ -9,6 +9,8 @@ use crate::paging::encode_cursor;
 /// Work that was done for a while.
 pub(super) struct ResolveProgress {
     pub(super) answer: ResolveResponse,
+    /// The number of objects that were looked at.
+    pub(super) read: u64,
     /// The key up to which all is done.
     pub(super) after: Option<String>,
     pub(super) stop: StopReason,
@@ -36,6 +38,18 @@ impl ResolveProgress {
             cursor,
             ..self.answer
         })
+    }
+
+    /// The numbers of all that was done, with those of before.
+    pub(super) fn add_counts(&self, before: Option<EndedCounts>) -> EndedCounts {
+        let before = before.unwrap_or_default();
+        EndedCounts {
+            events: before.events + self.answer.events,
+            objects: before.objects + self.answer.objects,
+            deleted_objects: before.deleted_objects + self.answer.deleted_objects,
+            failed: before.failed + self.answer.failed,
+            read: before.read + self.read,
+        }
     }
 }
 

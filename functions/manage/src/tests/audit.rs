@@ -228,6 +228,15 @@ async fn walk_over_letters(walk: &mut Walk) {
         )
         .await;
     }
+    let work = json!({ "v": 1, "id": "open", "topic": "Orders", "subscription": "Billing",
+        "end": "resolve", "request": {}, "beganAt": 0, "workedAt": 0 });
+    walk.api.state.write("ending/0a", work.to_string());
+    walk.step(
+        "delete /dead-letters/work/{id}",
+        "dead-letters.cancel",
+        async |api| api.delete("/dead-letters/work/open").await,
+    )
+    .await;
     let letter = json!({ "id": "1", "deadletterreason": "EndpointGone" });
     let object = "ORDERS/BILLING/2026/3/7/4/a.json";
     let import = json!({ "objects": [{ "object": object, "letters": [letter] }] });

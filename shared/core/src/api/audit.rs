@@ -122,6 +122,9 @@ pub enum AuditAction {
     /// Dead letters were deleted.
     #[serde(rename = "dead-letters.delete")]
     DeleteDeadLetters,
+    /// Work that resolves or deletes dead letters was cancelled.
+    #[serde(rename = "dead-letters.cancel")]
+    CancelDeadLetters,
     /// Dead letters of another installation were put in.
     #[serde(rename = "dead-letters.import")]
     ImportDeadLetters,

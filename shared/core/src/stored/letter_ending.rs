@@ -2,25 +2,35 @@
 //! few seconds, and manage finishes what its process could not.
 //!
 //! Key `ending/{digest}`, where the digest is of the subscription, its creation, the action and the
-//! selection, so that the same is not done twice at once. Version 1; written, read and deleted by
-//! manage. Fixture: `letter-ending-v1.json`.
+//! selection, so that the same is not done twice at once. Versions 1 and 2; written, read and deleted
+//! by manage. Fixtures: `letter-ending-v1.json`, `letter-ending-v1-counts.json`,
+//! `letter-ending-v2-cancelled.json`.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::TopicRecord;
-use super::format::versioned_object;
 use super::selection::{in_order, selection_key};
 use crate::api::{ResolveRequest, SubscriptionSettings};
-use crate::model::{EventSchema, SubscriptionCreation, SubscriptionName, Timestamp, TopicName};
+use crate::model::{
+    EventSchema, FormatError, StoredFormat, SubscriptionCreation, SubscriptionName, Timestamp,
+    TopicName,
+};
 
 /// The prefix of all of them.
 pub const ENDING: &str = "ending/";
 
-versioned_object!(
-    LetterEnding,
-    1,
-    "the work of resolving or deleting dead letters"
-);
+const FORMAT: StoredFormat = StoredFormat {
+    name: "the work of resolving or deleting dead letters",
+    newest: VERSION_2,
+};
+
+/// The version of work that a program of release 0.1 does as it is meant.
+const VERSION_1: u32 = 1;
+
+/// The version of work that was cancelled, or is about single letters. An older program would go on
+/// with the first, and would end whole objects: it leaves such work to a newer one.
+const VERSION_2: u32 = 2;
 
 /// What becomes of the selected letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,9 +102,62 @@ pub struct LetterEnding {
     /// member looks once more and finds nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_ended: bool,
+    /// The numbers of what was done so far. Left out until one request has written down how far it
+    /// came. A program that does not know this member, or the next, leaves it out of what it writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<EndedCounts>,
+    /// The time at which all was done, of work that took more than one request: it is kept for a
+    /// while, so that who comes back finds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The time at which an operator cancelled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<Timestamp>,
+}
+
+/// The numbers of what was done of some work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedCounts {
+    /// The number of events that were resolved or deleted.
+    pub events: u64,
+    /// The number of objects that had them.
+    pub objects: u64,
+    /// The number of those objects that were deleted.
+    pub deleted_objects: u64,
+    /// The number of events, or of whole objects, that could not be read or written.
+    pub failed: u64,
+    /// The number of objects that were looked at.
+    pub read: u64,
 }
 
 impl LetterEnding {
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        FORMAT.read(bytes)
+    }
+
+    /// Writes the object, in the oldest version that can say what is meant.
+    pub fn render(&self) -> Bytes {
+        let newest = if self.cancelled_at.is_some() {
+            VERSION_2
+        } else {
+            VERSION_1
+        };
+        StoredFormat { newest, ..FORMAT }.render(self)
+    }
+
+    /// Whether there is more to do.
+    pub fn is_open(&self) -> bool {
+        !self.has_ended && self.closed_at().is_none()
+    }
+
+    /// The time at which it was cancelled, or all was done; `None` of work that is open, or about to
+    /// be deleted without either.
+    pub fn closed_at(&self) -> Option<Timestamp> {
+        self.ended_at.or(self.cancelled_at)
+    }
+
     /// The key of this work, and of any other with the same selection.
     pub fn key(&self) -> String {
         let selection = ResolveRequest {
@@ -121,9 +184,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{CREATION_ID_BYTES, CreationId, CreationRecord, FormatError};
+    use crate::model::{CREATION_ID_BYTES, CreationId, CreationRecord};
 
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
+    const WITH_COUNTS: &str = include_str!("fixtures/letter-ending-v1-counts.json");
+    const CANCELLED: &str = include_str!("fixtures/letter-ending-v2-cancelled.json");
 
     fn ending(end: LetterEnd, request: Value) -> LetterEnding {
         LetterEnding {
@@ -137,6 +202,9 @@ mod tests {
             worked_at: Timestamp::parse("2026-11-21T10:15:08Z").unwrap(),
             after: Some("ORDERS/BILLING/2026/11/21/10/a.json".to_owned()),
             has_ended: false,
+            done: None,
+            ended_at: None,
+            cancelled_at: None,
         }
     }
 
@@ -146,9 +214,47 @@ mod tests {
         assert_eq!(work.render(), FIXTURE.trim_end());
         assert_eq!(LetterEnding::parse(FIXTURE.as_bytes()).unwrap(), work);
         assert!(matches!(
-            LetterEnding::parse(br#"{"v":2}"#),
-            Err(FormatError::Newer(2))
+            LetterEnding::parse(br#"{"v":3}"#),
+            Err(FormatError::Newer(3))
         ));
+    }
+
+    /// Work in this state is written as its fixture, and read back.
+    fn check_fixture(work: &LetterEnding, fixture: &str) {
+        assert_eq!(work.render(), fixture.trim_end());
+        assert_eq!(&LetterEnding::parse(fixture.as_bytes()).unwrap(), work);
+    }
+
+    fn counted() -> LetterEnding {
+        LetterEnding {
+            done: Some(EndedCounts {
+                events: 41_000,
+                objects: 900,
+                deleted_objects: 899,
+                failed: 1,
+                read: 1_000,
+            }),
+            ended_at: Some(Timestamp::parse("2026-11-21T10:16:00Z").unwrap()),
+            ..ending(LetterEnd::Delete, json!({}))
+        }
+    }
+
+    /// A program of release 0.1 reads it too, and looks once more for what is done.
+    #[test]
+    fn done_work_stays_in_the_first_version() {
+        check_fixture(&counted(), WITH_COUNTS);
+        assert!(!counted().is_open());
+    }
+
+    #[test]
+    fn cancelled_work_is_of_the_second_version() {
+        let work = LetterEnding {
+            ended_at: None,
+            cancelled_at: Some(Timestamp::parse("2026-11-21T10:15:30Z").unwrap()),
+            ..counted()
+        };
+        check_fixture(&work, CANCELLED);
+        assert!(!work.is_open());
     }
 
     fn receiver(byte: u8) -> LetterReceiver {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::{LetterPlace, Timestamp};
-use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
+use posthaste_core::stored::{LetterEnding, ReplayRecord, ResolvedLetters, layout};
 use serde_json::Value;
 
 use crate::course::{Course, NOTICES_TOPIC, Place};
@@ -82,11 +82,13 @@ impl Reader<'_> {
             layout::REPLAYING,
             layout::DISABLED,
             layout::TELLING,
-            layout::ENDING,
         ] {
             waits.extend(state.keys(prefix));
         }
         let is_open = |bytes: &Bytes| ReplayRecord::parse(bytes).is_ok_and(|it| !it.has_ended());
+        let goes_on = |bytes: &Bytes| LetterEnding::parse(bytes).is_ok_and(|it| it.is_open());
+        let endings = state.objects_under(layout::ENDING).into_iter();
+        waits.extend(endings.filter(|it| goes_on(&it.1)).map(|it| it.0));
         let replays = state.objects_under(layout::REPLAYS).into_iter();
         waits.extend(replays.filter(|it| is_open(&it.1)).map(|it| it.0));
         waits
