@@ -20,6 +20,7 @@ mod event_path;
 mod event_viewer;
 mod events;
 mod extract;
+mod failing;
 mod find;
 mod force_requests;
 mod guard;

@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe_api};
 use crate::guard::{complete_request, limit_time, require_admin_key};
 use crate::manage::{Manage, ManageState};
 use crate::{
-    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, events, find, keys,
-    links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, events, failing, find,
+    keys, links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -115,6 +115,7 @@ fn guarded_routes<P: Ports>() -> ManageRoutes<P> {
         ))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))
+        .routes(routes!(failing::failing))
         .routes(routes!(doctor::doctor))
         .routes(routes!(audit::list::list_audit))
 }

@@ -10,6 +10,7 @@ mod description;
 mod doctor;
 mod documents;
 mod events;
+mod failing;
 mod handshakes;
 mod import;
 mod keys;

@@ -12,6 +12,7 @@ mod difference;
 pub mod doctor;
 pub mod edit;
 pub mod events;
+mod failing;
 mod found;
 pub mod handshake;
 mod health;
@@ -60,6 +61,7 @@ pub use dead_letters::{
 };
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
+pub use failing::{ArrivalView, FailingPart, FailingState, FailingTarget, FailingView};
 pub use found::{FoundEvent, FoundEvents};
 pub use handshake::{
     AllowedRate, AllowedRateError, HandshakeContext, HandshakeRequest, HandshakeResult,

@@ -23,6 +23,7 @@ const ROUTES: &[&str] = &[
     "get /dead-letters/work",
     "get /dead-letters/work/{id}",
     "get /events/{id}",
+    "get /failing",
     "get /health",
     "get /links",
     "get /livez",

@@ -635,3 +635,20 @@ proptest! {
         prop_assert_eq!(sum.last_failure(), whole.last_failure());
     }
 }
+
+/// The last hour is shown, however short the window is that decides.
+#[test]
+fn share_of_the_last_hour_is_kept_beside_the_window() {
+    let settings = ArrivalSettings::default();
+    let mut often =
+        tries((0..7_200).map(|n| (n, if n % 4 == 0 { TryResult::Arrived } else { BUSY })));
+    let now = START + 120 * MINUTE;
+    often.forget_outdated(now, &settings);
+    let measured = often.measured_share(now, &settings);
+    assert_eq!(measured.tries(), 300, "five minutes");
+    let hour = often.share_since(START + 60 * MINUTE);
+    assert_eq!((hour.arrived, hour.failed), (900, 2_700));
+    assert_eq!(hour.from, Some(START + 60 * MINUTE));
+    assert_eq!(often.share_since(START), hour, "older ones are forgotten");
+    assert_eq!(often.share_since(now + MINUTE).tries(), 0);
+}

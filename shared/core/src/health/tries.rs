@@ -13,6 +13,10 @@ use crate::model::{ArrivalSettings, OutcomeName, Timestamp};
 /// Minutes that are kept, at most: a day of tries that are rare.
 const MINUTES_KEPT_MAX: usize = 120;
 
+/// The age of tries that are kept although no decision needs them: an operator is shown the share
+/// of the last hour. They are 60 numbers at most, some 1,000 bytes.
+const TRIES_SHOWN_FOR: Duration = Duration::from_hours(1);
+
 /// The age of tries that are never measured.
 const TRIES_AGE_MAX: Duration = Duration::from_hours(24);
 
@@ -265,6 +269,17 @@ impl SubscriptionTries {
         share
     }
 
+    /// The tries from the minute of this time on, as far as they are kept.
+    pub fn share_since(&self, since: Timestamp) -> ArrivalShare {
+        let first = since.minute_rounded_down();
+        let mut share = ArrivalShare::default();
+        for (minute, arrived, failed) in self.minutes.iter().filter(|(minute, ..)| *minute >= first)
+        {
+            share.add_minute(*minute, *arrived, *failed);
+        }
+        share
+    }
+
     /// Whether the failures alone make the subscription failing.
     pub fn is_failing(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
         let share = self.measured_share(now, settings);
@@ -363,12 +378,15 @@ impl SubscriptionTries {
         failed_at.max(self.ends.last_at())
     }
 
-    /// Forgets what is not measured any more.
+    /// Forgets what is neither measured nor shown any more.
     pub fn forget_outdated(&mut self, now: Timestamp, settings: &ArrivalSettings) {
-        let from = self.measured_share(now, settings).from;
-        self.minutes.retain(|(minute, _, _)| {
-            from.is_some_and(|from| *minute >= from.minute_rounded_down())
-        });
+        let measured = self.measured_share(now, settings).from;
+        let measured = measured.map_or(u64::MAX, Timestamp::minute_rounded_down);
+        let shown = now
+            .minute_rounded_down()
+            .saturating_sub(TRIES_SHOWN_FOR.as_secs() / 60);
+        self.minutes
+            .retain(|(minute, _, _)| *minute >= measured.min(shown));
         self.oldest = self
             .oldest
             .take()
