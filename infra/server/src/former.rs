@@ -14,7 +14,7 @@ use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{FormatError, Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::SERVE_RUN;
-use posthaste_core::stored::{FileMark, RunEnd, ServeRun};
+use posthaste_core::stored::{CONSOLE_SESSIONS, FileMark, RunEnd, ServeRun};
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, StateStore};
 use posthaste_manage::DeliveryLog;
 use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};
@@ -72,9 +72,15 @@ impl RunNote {
                 created_ns: 0,
             });
         let restored_from = restored_from(former.as_ref(), &settings.data_dir);
+        let before = former.as_ref().map(|former| former.database);
+        let is_copy = before.is_some_and(|before| is_copy(before, database));
+        if is_copy || restored_from.is_some() {
+            // Sessions of the console that have ended since must not come back.
+            let deleted = state.delete(CONSOLE_SESSIONS).await;
+            deleted.map_err(ServeError::RunNote)?;
+        }
         let (gaps, found) = match &former {
             Some(former) => {
-                let is_copy = is_copy(former.database, database);
                 let look = StartLook {
                     now,
                     is_copy,

@@ -6,6 +6,7 @@ mod audit;
 mod begun_work;
 mod cancelled;
 mod console_key;
+mod console_sessions;
 pub mod dead_letter;
 pub mod dead_letter_message;
 pub mod delivery;
@@ -48,6 +49,9 @@ pub use audit::record_changes;
 pub use begun_work::BegunWork;
 pub use cancelled::{EventCancellation, cancellable_id_digest, event_id_digest};
 pub use console_key::{CONSOLE_KEY, ConsoleKey};
+pub use console_sessions::{
+    CONSOLE_SESSIONS, ConsoleSessions, OPEN_SESSIONS_MAX, OpenSession, SessionDigest,
+};
 pub use dead_letter::{DeadLetterArray, NotDeadLetters, RestoredLetter, WrittenIn};
 pub use delivery::WIRE_VERSION;
 pub use disabled::DisabledMark;

@@ -134,6 +134,10 @@ pub enum AuditAction {
     /// Somebody signed in to the console.
     #[serde(rename = "console.sign-in")]
     SignIn,
+    /// A session of the console was ended: by its visitor, by another, or by posthaste, because too
+    /// many were open.
+    #[serde(rename = "console.sign-out")]
+    SignOut,
     /// Keys and codes were shown that open nothing: one entry an hour and door, with their number.
     #[serde(rename = "key.refused")]
     RefusedKeys,
@@ -187,6 +191,8 @@ pub struct AuditCaller {
     pub via: Option<AuditDoor>,
     /// The address of the other end of the connection.
     pub address: Option<IpAddr>,
+    /// The tag of the session of the console.
+    pub session: Option<String>,
 }
 
 impl AuditCaller {
@@ -205,6 +211,16 @@ impl AuditCaller {
             key: Some(key.tag()),
             via: Some(via),
             address: peer.map(|PeerAddress(address)| address),
+            session: None,
+        }
+    }
+
+    /// The same in the session of the console that has this tag.
+    #[must_use]
+    pub fn in_session(self, tag: String) -> Self {
+        Self {
+            session: Some(tag),
+            ..self
         }
     }
 
@@ -244,6 +260,10 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "203.0.113.7")]
     pub address: Option<IpAddr>,
+    /// The tag of the session of the console that asked, which the entry of its sign-in has too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "1b9d6bcd")]
+    pub session: Option<String>,
     /// The operation.
     #[schema(inline)]
     pub action: AuditAction,
@@ -255,7 +275,7 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "billing")]
     pub subscription: Option<SubscriptionName>,
-    /// The name or id of what else is meant: a publish key, an event or a replay.
+    /// The name or id of what else is meant: a publish key, an event, a replay or a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The end of the change.
@@ -292,6 +312,7 @@ impl AuditEntry {
             key,
             via,
             address,
+            session,
         } = caller;
         Self {
             id,
@@ -300,6 +321,7 @@ impl AuditEntry {
             key,
             via,
             address,
+            session,
             action,
             topic: None,
             subscription: None,
@@ -485,5 +507,20 @@ mod tests {
             json.contains("203.0.113.7") && !json.contains(key),
             "{json}"
         );
+    }
+
+    #[test]
+    fn entry_names_the_session_if_there_is_one() {
+        let without = serde_json::to_value(entry()).unwrap();
+        assert_eq!(without.get("session"), None);
+        let caller = AuditCaller::default().in_session("1b9d6bcd".to_owned());
+        let id = "1".to_owned();
+        let entry = AuditEntry::new(id, Timestamp::EPOCH, caller, AuditAction::SignOut);
+        let json = serde_json::to_value(entry).unwrap();
+        assert_eq!(json["session"], "1b9d6bcd");
+        assert_eq!(json["action"], "console.sign-out");
+        let read: AuditEntry = serde_json::from_value(json).unwrap();
+        assert_eq!(read.session.as_deref(), Some("1b9d6bcd"));
+        assert_eq!(read.action, AuditAction::SignOut);
     }
 }

@@ -16,9 +16,9 @@ use posthaste_core::stored::drain_report::{parse_drain_report, render_drain_repo
 use posthaste_core::stored::parked::{parse_parked, render_parked};
 use posthaste_core::stored::resolved_message::parse_resolved;
 use posthaste_core::stored::{
-    ActivityNote, ConsoleKey, DisabledMark, EventCancellation, ForceRequest, GoneMark,
-    IdempotencyRecord, LetterEnding, RecoveryMark, RefusedLetters, ReplayClaim, ReplayRecord,
-    ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeCheckpoint, WakeSignal,
+    ActivityNote, ConsoleKey, ConsoleSessions, DisabledMark, EventCancellation, ForceRequest,
+    GoneMark, IdempotencyRecord, LetterEnding, RecoveryMark, RefusedLetters, ReplayClaim,
+    ReplayRecord, ResolvedLetters, ServeRun, StoredLease, TopicRecord, WakeCheckpoint, WakeSignal,
 };
 
 use crate::hold::{Nothing, debug, object, settled, word};
@@ -103,6 +103,11 @@ pub(super) const TARGETS: &[Target] = &[
         EventCancellation
     ),
     stored!("console-key", fixtures!["console-key-"], ConsoleKey),
+    stored!(
+        "console-sessions",
+        fixtures!["console-sessions-"],
+        ConsoleSessions
+    ),
     stored!(
         "disabled-mark",
         ["tests/parsers/corpus/stored/disabled"],

@@ -19,7 +19,7 @@ const DAYS: u32 = 50;
 
 /// Prefixes that stay: settings, and states of links, as objects of a bounded number. The report of
 /// a process on refused letters is cleared by monitor, where it runs and letters wait.
-const STAYS: [&str; 16] = [
+const STAYS: [&str; 17] = [
     layout::REFUSED,
     layout::TOPICS,
     layout::LINKS,
@@ -36,6 +36,7 @@ const STAYS: [&str; 16] = [
     // By the lifecycle of the bucket, on AWS.
     layout::DRAIN,
     "console-key.json",
+    "console-sessions.json",
     "serve-run.json",
 ];
 
