@@ -87,7 +87,12 @@ impl<P: Ports> LetterReader<P> {
             Err(error) => return Ok(SelectedLetters::broken_object(key, &error.to_string())),
         };
         let mut of_object = SelectedLetters::default();
+        of_object.check_places(key, selection, letters.len());
         for (index, letter) in letters.into_iter().enumerate() {
+            if !selection.may_mean_letter(key, index) {
+                of_object.keep_other(index, &resolved);
+                continue;
+            }
             match letter {
                 Ok(letter) => {
                     let letter = SelectedLetter { index, letter };
@@ -111,6 +116,25 @@ impl SelectedLetters {
         }
     }
 
+    /// Counts places that a request names and the object does not have.
+    fn check_places(&mut self, key: &str, selection: &ReplaySelection, letters: usize) {
+        let Some(places) = selection.named_letters(key) else {
+            return;
+        };
+        let missing = places.range(letters..).map(|index| {
+            let detail = "the object has no letter in this place".to_owned();
+            ReplayFailure::of_letter(key, *index, detail)
+        });
+        self.broken.extend(missing);
+    }
+
+    /// Notes a letter that was not selected, unless it is resolved.
+    fn keep_other(&mut self, index: usize, resolved: &ResolvedLetters) {
+        if !resolved.is_resolved(index) {
+            self.others.insert(index);
+        }
+    }
+
     fn add_letter(
         &mut self,
         selected: SelectedLetter,
@@ -122,9 +146,7 @@ impl SelectedLetters {
         match selection.leaves_out_event(&selected.letter, created) {
             Some(reason) => {
                 self.left_out.add(reason);
-                if !is_resolved {
-                    self.others.insert(selected.index);
-                }
+                self.keep_other(selected.index, resolved);
             }
             None if is_resolved && !selection.includes_resolved() => self.resolved += 1,
             None => self.selected.push(selected),

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest};
+use super::{DeadLetterPlace, IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest};
 use crate::model::{DeadLetterReason, Timestamp, WrittenTime};
 
 /// A dead letter in a list.
@@ -65,6 +65,9 @@ pub struct DeadLetterPage {
     /// be empty and still have one, where a filter passed over many objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// The time back to which was searched. Left out on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_back_to: Option<IsoTimestamp>,
 }
 
 /// The dead letters of a subscription that are resolved or deleted. A member that is left out
@@ -91,6 +94,10 @@ pub struct ResolveRequest {
     /// own. At most 1000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Only these letters, by the keys of their objects and their places in them, as a list shows
+    /// them. They must be the subscription's own. At most 1000, and not beside `keys`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub letters: Vec<DeadLetterPlace>,
     /// Whether to include events that were accepted for an earlier subscription of this name, or
     /// on an earlier topic of its name, that was deleted and created again. False when left
     /// out.
@@ -120,6 +127,7 @@ impl ResolveRequest {
             reason: self.reason,
             types: self.types,
             keys: self.keys,
+            letters: self.letters,
             include_former: self.include_former,
             include_resolved,
             ..ReplayRequest::default()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, LeftOutCounts};
+use super::{DeadLetterPlace, IsoTimestamp, LeftOutCounts};
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::word::display_the_word;
 use crate::model::{
@@ -86,6 +86,11 @@ pub struct ReplayRequest {
     /// own. At most 1000. Only with the source `deadLetters`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
+    /// Only these letters, by the keys of their objects and their places in them, as a list shows
+    /// them. They must be the subscription's own. At most 1000, and not beside `keys`. Only with the
+    /// source `deadLetters`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub letters: Vec<DeadLetterPlace>,
     /// Whether to include events that were accepted for an earlier subscription of this name, or
     /// on an earlier topic of its name, that was deleted and created again. False when left
     /// out.
@@ -241,8 +246,8 @@ pub struct ReplayView {
     /// The first of those events or objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
-    /// What became of the queued events. Left out of lists, and where the delivery log is off or
-    /// cannot be read.
+    /// What became of the queued events. Left out of lists that are not asked for it, and where the
+    /// delivery log is off or cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<ReplayOutcomes>,
     /// The time of the request for the replay.

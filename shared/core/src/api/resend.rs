@@ -24,7 +24,7 @@ pub struct ResendRequest {
 }
 
 /// The place of a dead letter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetterPlace {
     /// The key of its object.

@@ -418,6 +418,9 @@ pub const REPLAY_TYPES_MAX: usize = 100;
 /// Most objects that a replay may name: what one page of a list shows.
 pub const REPLAY_KEYS_MAX: usize = 1000;
 
+/// Most letters that a replay may name one by one: what one page of a list shows.
+pub const REPLAY_LETTERS_MAX: usize = 1000;
+
 /// Most failures that a replay shows; all are counted.
 pub const REPLAY_FAILURES_SHOWN_MAX: usize = 20;
 

@@ -4,13 +4,16 @@
 
 mod again;
 mod log_place;
+mod named;
 mod pace;
+mod request_error;
 mod resend;
 mod selection;
 mod sending;
 
 pub use log_place::LogPosition;
 pub use pace::{PACE_HORIZON, ReplayPace};
+pub use request_error::{NamedKey, ReplayRequestError};
 pub use resend::EventResend;
-pub use selection::{ReplayRequestError, ReplaySelection};
+pub use selection::ReplaySelection;
 pub use sending::{ReplayContext, ReplayMessage, ResentEvent, SelectedLetter, replayed_key};

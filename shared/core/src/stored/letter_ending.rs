@@ -4,7 +4,7 @@
 //! Key `ending/{digest}`, where the digest is of the subscription, its creation, the action and the
 //! selection, so that the same is not done twice at once. Versions 1 and 2; written, read and deleted
 //! by manage. Fixtures: `letter-ending-v1.json`, `letter-ending-v1-counts.json`,
-//! `letter-ending-v2-cancelled.json`.
+//! `letter-ending-v2-cancelled.json`, `letter-ending-v2-letters.json`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ impl LetterEnding {
 
     /// Writes the object, in the oldest version that can say what is meant.
     pub fn render(&self) -> Bytes {
-        let newest = if self.cancelled_at.is_some() {
+        let newest = if self.cancelled_at.is_some() || !self.request.letters.is_empty() {
             VERSION_2
         } else {
             VERSION_1
@@ -163,6 +163,7 @@ impl LetterEnding {
         let selection = ResolveRequest {
             types: in_order(&self.request.types),
             keys: in_order(&self.request.keys),
+            letters: in_order(&self.request.letters),
             ..self.request.clone()
         };
         let identity = self
@@ -189,6 +190,7 @@ mod tests {
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
     const WITH_COUNTS: &str = include_str!("fixtures/letter-ending-v1-counts.json");
     const CANCELLED: &str = include_str!("fixtures/letter-ending-v2-cancelled.json");
+    const LETTERS: &str = include_str!("fixtures/letter-ending-v2-letters.json");
 
     fn ending(end: LetterEnd, request: Value) -> LetterEnding {
         LetterEnding {
@@ -244,6 +246,13 @@ mod tests {
     fn done_work_stays_in_the_first_version() {
         check_fixture(&counted(), WITH_COUNTS);
         assert!(!counted().is_open());
+    }
+
+    #[test]
+    fn work_on_single_letters_is_of_the_second_version() {
+        let letter = json!({ "object": "ORDERS/BILLING/2026/11/21/10/a.json", "index": 3 });
+        let work = ending(LetterEnd::Resolve, json!({ "letters": [letter] }));
+        check_fixture(&work, LETTERS);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks
 //! at no others. It holds the record as it was asked for, and is written before the record; older
-//! programs wrote it empty. Versions 1 to 6; written by manage and wake by conditional put, read by
+//! programs wrote it empty. Versions 1 to 7; written by manage and wake by conditional put, read by
 //! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
-//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`.
+//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`, `replay-v6.json`, `replay-v7.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -65,7 +65,7 @@ pub fn replaying_mark_key(id: &str) -> String {
 
 const FORMAT: StoredFormat = StoredFormat {
     name: "the record of a replay",
-    newest: VERSION_6,
+    newest: VERSION_7,
 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older
@@ -88,6 +88,10 @@ const VERSION_5: u32 = 5;
 
 /// The version of one that recovers letters of an outage. An older program would send all letters.
 const VERSION_6: u32 = 6;
+
+/// The version of one of letters that are named one by one. An older program does not know the
+/// member, and would send all letters.
+const VERSION_7: u32 = 7;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,6 +222,7 @@ impl ReplayRecord {
         let is_version_1 = identity.is_none() && !request.include_former;
         let is_version_4 = request.reason == Some(DeadLetterReason::SubscriptionDisabled);
         let v = match request.source {
+            _ if !request.letters.is_empty() => VERSION_7,
             _ if request.new_id => VERSION_5,
             _ if is_version_4 => VERSION_4,
             ReplaySource::Log => VERSION_3,
@@ -395,6 +400,9 @@ mod tests {
     /// Version 6 as it was first written. Never edited.
     const V6: &str = include_str!("fixtures/replay-v6.json");
 
+    /// Version 7 as it was first written. Never edited.
+    const V7: &str = include_str!("fixtures/replay-v7.json");
+
     #[test]
     fn recovery_is_written_as_its_fixture_and_read_back() {
         let now = Timestamp::from_millis(1_795_256_100_000);
@@ -571,6 +579,14 @@ mod tests {
         check_begun(json!({ "newId": true }), V5);
     }
 
+    /// A program that does not know single letters leaves their replay alone, new ids or not.
+    #[test]
+    fn replay_of_single_letters_is_left_by_older_programs() {
+        let object = "ORDERS/BILLING/2026/11/21/9/a.json";
+        let letters = json!([{ "object": object, "index": 3 }]);
+        check_begun(json!({ "letters": letters, "newId": true }), V7);
+    }
+
     /// Checks that the replay of a request is written as its fixture when it begins, and read back.
     fn check_begun(request: serde_json::Value, fixture: &str) {
         let request = serde_json::from_value(request).unwrap();
@@ -594,11 +610,11 @@ mod tests {
             Err(FormatError::Malformed(..))
         ));
         let newer = V1
-            .replace("\"v\":1", "\"v\":7")
+            .replace("\"v\":1", "\"v\":8")
             .replace("\"id\"", "\"name\"");
         assert!(matches!(
             ReplayRecord::parse(newer.as_bytes()),
-            Err(FormatError::Newer(7))
+            Err(FormatError::Newer(8))
         ));
     }
 

@@ -37,6 +37,7 @@ pub fn replay_claim_key(replay: &ReplayRecord) -> String {
     let selection = ReplayRequest {
         types: in_order(&request.types),
         keys: in_order(&request.keys),
+        letters: in_order(&request.letters),
         status: request
             .status
             .as_ref()
@@ -96,6 +97,20 @@ mod tests {
         ));
     }
 
+    fn of_letters(places: &[usize]) -> Value {
+        let letters = places.iter();
+        let letters = letters.map(|index| json!({ "object": "a", "index": index }));
+        json!({ "letters": letters.collect::<Vec<_>>() })
+    }
+
+    #[test]
+    fn letters_have_one_claim_in_whatever_order() {
+        assert_eq!(
+            claim_of("billing", of_letters(&[0, 1])),
+            claim_of("billing", of_letters(&[1, 0, 1]))
+        );
+    }
+
     #[test]
     fn same_selection_has_one_claim_however_it_is_written() {
         let all = claim_of("billing", json!({}));
@@ -116,6 +131,8 @@ mod tests {
             of_two,
             claim_of("crm", json!({})),
             claim_of("billing", json!({ "includeResolved": true })),
+            claim_of("billing", of_letters(&[0, 1])),
+            claim_of("billing", of_letters(&[0])),
             claim_of("billing", json!({ "source": "log" })),
             claim_of("billing", json!({ "source": "log", "status": "5xx" })),
             claim_of("billing", json!({ "from": "2026-11-21T10:15:00Z" })),

@@ -16,10 +16,10 @@ pub(super) fn selection_key(prefix: &str, selection: &impl Serialize) -> String 
     format!("{prefix}{}", hex::encode(&digest[..DIGEST_BYTES]))
 }
 
-/// The texts in order, each once.
-pub(super) fn in_order(texts: &[String]) -> Vec<String> {
-    let mut texts = texts.to_vec();
-    texts.sort_unstable();
-    texts.dedup();
-    texts
+/// The items in order, each once.
+pub(super) fn in_order<T: Clone + Ord>(items: &[T]) -> Vec<T> {
+    let mut items = items.to_vec();
+    items.sort_unstable();
+    items.dedup();
+    items
 }

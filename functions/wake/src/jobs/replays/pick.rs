@@ -83,6 +83,10 @@ pub(in crate::jobs) fn pick_letters(
         .enumerate()
         .skip(done)
     {
+        if !chosen.selection.may_mean_letter(key, index) {
+            picked.end = index + 1;
+            continue;
+        }
         let letter = letter.map(|letter| {
             let reason = chosen.leaves_out(&letter, key, index, &subscription.created);
             reason.map_or(Ok(letter), Err)

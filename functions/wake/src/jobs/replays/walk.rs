@@ -479,6 +479,40 @@ mod tests {
         assert!(!kit.queue.take_bodies().is_empty());
     }
 
+    /// Letters beside those that were named are neither sent nor counted, also where the walk rests
+    /// between them.
+    #[tokio::test]
+    async fn only_letters_that_were_named_are_sent() {
+        for rate in [1, 100] {
+            let kit = Kit::new();
+            dead_letters(&kit, "a", 100);
+            dead_letters(&kit, "b", 2);
+            let keys = kit.store.keys("ORDERS/BILLING/");
+            let letters: Vec<_> = (0..100)
+                .step_by(2)
+                .map(|index| json!({ "object": keys[0], "index": index }))
+                .collect();
+            let request = json!({ "letters": letters, "ratePerSecond": rate });
+            let name = (subscription_name("billing"), &SubscriptionCreation::UNKNOWN);
+            let record = ReplayRecord::new(
+                ID.to_owned(),
+                topic_name("orders"),
+                name,
+                serde_json::from_value(request).unwrap(),
+                kit.clock.now(),
+            );
+            kit.store
+                .write(&layout::replay_record_key(ID), record.render());
+            let mut after = run(&kit, rate).await.1;
+            while after.state == ReplayState::Running {
+                kit.clock.advance(Duration::from_mins(1));
+                after = run(&kit, rate).await.1;
+            }
+            assert_eq!(counts(&after), (ReplayState::Done, [50, 50, 0]));
+            assert!(after.progress.left_out.is_empty());
+        }
+    }
+
     #[tokio::test]
     async fn letters_that_are_resolved_are_left_out_and_counted() {
         let kit = Kit::new();

@@ -2,83 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use super::named::NamedObjects;
+use super::request_error::ReplayRequestError;
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{
     DeliveryHistory, LogRecord, LogResult, RecordFilter, RecordKind, StatusRange,
 };
 use crate::model::{
-    Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
-    Subscription, SubscriptionCreation, SubscriptionName, Timestamp, TopicName, WrittenTime,
-    is_object_key,
+    Identity, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX, Subscription,
+    SubscriptionCreation, SubscriptionName, Timestamp, TopicName, WrittenTime,
 };
 use crate::stored::dead_letter::KeyPeriod;
 use crate::stored::{ReplayRecord, RestoredLetter, WrittenIn, layout};
-
-/// A fault in a request to replay.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum ReplayRequestError {
-    /// Nothing can lie between the two.
-    #[error("from is not before to")]
-    Times,
-    /// Outside of what is taken.
-    #[error("expected 1 to {REPLAY_RATE_MAX}, found {0}")]
-    Rate(u32),
-    /// Too many.
-    #[error("{0} types, expected at most {REPLAY_TYPES_MAX}")]
-    Types(usize),
-    /// Too many.
-    #[error("{0} keys, expected at most {REPLAY_KEYS_MAX}")]
-    Keys(usize),
-    /// A member that only replays from the delivery log have.
-    #[error("only a replay with the source log has this member")]
-    OnlyOfLog(&'static str),
-    /// A member that only replays of dead letters have.
-    #[error("only a replay with the source deadLetters has this member")]
-    OnlyOfDeadLetters(&'static str),
-    /// Neither a status nor a class.
-    #[error("not a status such as 503, nor a class such as 5xx")]
-    Status,
-    /// A message kept because it cannot be read.
-    #[error(
-        "what lies under {} could not be read as a message and cannot be replayed",
-        layout::MALFORMED
-    )]
-    Malformed {
-        /// The key's place in the request, from 0.
-        index: usize,
-    },
-    /// A key that no store takes.
-    #[error("no object can have this key")]
-    NoObject {
-        /// The key's place in the request, from 0.
-        index: usize,
-    },
-    /// An object of another subscription, or none.
-    #[error("not a dead letter of this subscription: its keys begin with {prefix}")]
-    Foreign {
-        /// The key's place in the request, from 0.
-        index: usize,
-        /// The prefix of the subscription's own keys.
-        prefix: String,
-    },
-}
-
-impl ReplayRequestError {
-    /// The member at fault.
-    pub fn member(&self) -> String {
-        match self {
-            Self::Times => "from".to_owned(),
-            Self::Rate(_) => "ratePerSecond".to_owned(),
-            Self::Types(_) => "types".to_owned(),
-            Self::Keys(_) => "keys".to_owned(),
-            Self::Status => "status".to_owned(),
-            Self::OnlyOfLog(member) | Self::OnlyOfDeadLetters(member) => (*member).to_owned(),
-            Self::Malformed { index } | Self::NoObject { index } | Self::Foreign { index, .. } => {
-                format!("keys[{index}]")
-            }
-        }
-    }
-}
 
 /// The results with which a delivery has ended.
 const ENDED: [LogResult; 3] = [
@@ -95,7 +30,7 @@ pub struct ReplaySelection {
     to: Timestamp,
     reason: Option<String>,
     types: BTreeSet<String>,
-    keys: Option<BTreeSet<String>>,
+    named: Option<NamedObjects>,
     rate_per_second: u32,
     include_former: bool,
     include_resolved: bool,
@@ -126,10 +61,8 @@ impl ReplaySelection {
         now: Timestamp,
     ) -> Result<Self, ReplayRequestError> {
         let selection = Self::check_request(topic, subscription, request, now)?;
-        match request.keys.iter().position(|key| !is_object_key(key)) {
-            Some(index) => Err(ReplayRequestError::NoObject { index }),
-            None => Ok(selection),
-        }
+        NamedObjects::check_keys(request)?;
+        Ok(selection)
     }
 
     /// Checks a request that may have been stored by an older program, which took any key.
@@ -151,7 +84,7 @@ impl ReplaySelection {
         if request.types.len() > REPLAY_TYPES_MAX {
             return Err(ReplayRequestError::Types(request.types.len()));
         }
-        check_keys(&request.keys, &prefix)?;
+        let named = NamedObjects::check_request(request, &prefix)?;
         check_source(request)?;
         let status = request.status.as_deref();
         let status = status.map(|text| StatusRange::parse(text).ok_or(ReplayRequestError::Status));
@@ -161,7 +94,7 @@ impl ReplaySelection {
             to: to.map_or(now, |to| to.min(now)),
             reason: request.reason.map(|reason| format!("{reason:?}")),
             types: request.types.iter().cloned().collect(),
-            keys: (!request.keys.is_empty()).then(|| request.keys.iter().cloned().collect()),
+            named,
             rate_per_second,
             include_former: request.include_former,
             include_resolved: request.include_resolved,
@@ -195,7 +128,7 @@ impl ReplaySelection {
 
     /// The keys that were named, in order, after this one; `None` if objects are to be listed.
     pub fn keys_after(&self, after: Option<&str>) -> Option<impl Iterator<Item = &str>> {
-        let keys = self.keys.as_ref()?.iter().map(String::as_str);
+        let keys = self.named.as_ref()?.keys();
         Some(keys.filter(move |key| after.is_none_or(|after| *key > after)))
     }
 
@@ -206,13 +139,25 @@ impl ReplaySelection {
             from: self.from,
             to: Some(self.to),
         };
-        if self.keys.is_some() || written.includes_object(&self.prefix, key, modified_at) {
+        if self.named.is_some() || written.includes_object(&self.prefix, key, modified_at) {
             return None;
         }
         Some(match layout::dead_letter_hour(&self.prefix, key) {
             Some(_) => LeftOutReason::OtherTime,
             None => LeftOutReason::NoTime,
         })
+    }
+
+    /// The places of the letters of an object that were named one by one; `None` where all letters
+    /// of the object may be meant.
+    pub fn named_letters(&self, object: &str) -> Option<&BTreeSet<usize>> {
+        self.named.as_ref()?.letters_of(object)
+    }
+
+    /// Whether the letter in this place of an object may be meant.
+    pub fn may_mean_letter(&self, object: &str, index: usize) -> bool {
+        self.named_letters(object)
+            .is_none_or(|places| places.contains(&index))
     }
 
     /// Whether letters that are resolved are asked for too.
@@ -350,6 +295,9 @@ fn check_source(request: &ReplayRequest) -> Result<(), ReplayRequestError> {
         ReplaySource::Log if !request.keys.is_empty() => {
             Err(ReplayRequestError::OnlyOfDeadLetters("keys"))
         }
+        ReplaySource::Log if !request.letters.is_empty() => {
+            Err(ReplayRequestError::OnlyOfDeadLetters("letters"))
+        }
         ReplaySource::DeadLetters if request.result.is_some() => {
             Err(ReplayRequestError::OnlyOfLog("result"))
         }
@@ -358,24 +306,6 @@ fn check_source(request: &ReplayRequest) -> Result<(), ReplayRequestError> {
         }
         ReplaySource::Log | ReplaySource::DeadLetters => Ok(()),
     }
-}
-
-fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
-    if keys.len() > REPLAY_KEYS_MAX {
-        return Err(ReplayRequestError::Keys(keys.len()));
-    }
-    for (index, key) in keys.iter().enumerate() {
-        if key.starts_with(layout::MALFORMED) {
-            return Err(ReplayRequestError::Malformed { index });
-        }
-        if !key.starts_with(prefix) {
-            return Err(ReplayRequestError::Foreign {
-                index,
-                prefix: prefix.to_owned(),
-            });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
