@@ -1,9 +1,13 @@
 //! Dead letters: lists of them, the newest first, and each object as it is stored.
 
+mod group_counter;
+mod group_rows;
+pub(crate) mod groups;
 pub(crate) mod import;
 mod lists;
 pub(crate) mod owners;
 pub(crate) mod search;
+pub(crate) mod tally;
 pub(crate) mod walk;
 
 use axum::extract::State;

@@ -1,5 +1,6 @@
 //! Replays of dead letters. A request is recorded here; wake carries it out.
 
+pub(crate) mod final_outcomes;
 mod letter_preview;
 pub(crate) mod list;
 mod log_preview;
@@ -83,8 +84,9 @@ pub(crate) async fn show_replay<P: Ports>(
     Path(path): Path<ReplayPath>,
 ) -> ApiResult<ReplayView> {
     let replay = replays.load_replay(&path.id).await?;
-    let outcomes = outcomes.replay_outcomes(&replay).await;
-    Ok(JsonResponse::new(replay.to_view().with_outcomes(outcomes)))
+    Ok(JsonResponse::new(
+        outcomes.add_outcomes(replay.to_view()).await,
+    ))
 }
 
 /// Cancel a replay

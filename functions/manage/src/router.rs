@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe_api};
 use crate::guard::{complete_request, limit_time, require_admin_key};
 use crate::manage::{Manage, ManageState};
 use crate::{
-    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, events, failing, find,
-    keys, links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, event_request, events, failing, find, find_subscriptions, keys,
+    links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -93,26 +93,29 @@ fn guarded_routes<P: Ports>() -> ManageRoutes<P> {
         .routes(routes!(actions::act_on_subscription))
         .routes(routes!(actions::force))
         .routes(routes!(dead_letters::list_all_dead_letters))
+        .routes(routes!(dead_letters::groups::list_letter_groups))
         .routes(routes!(dead_letters::list_dead_letters_of_topic))
         .routes(routes!(dead_letters::list_dead_letters))
         .routes(routes!(dead_letters::show_dead_letter))
         .routes(routes!(dead_letters::import::import_dead_letters))
         .routes(routes!(events::list_events))
         .routes(routes!(events::show_event, cancel_event::cancel_event))
+        .routes(routes!(event_request::show_event_request))
         .routes(routes!(find::find_events))
+        .routes(routes!(find_subscriptions::find_subscriptions))
         .routes(routes!(attempts::list_attempts))
         .routes(routes!(test_event::test_event))
         .routes(routes!(replays::replay))
         .routes(routes!(resolve::resolve_dead_letters))
         .routes(routes!(resolve::delete_dead_letters))
-        .routes(routes!(resend::resend))
-        .routes(routes!(replays::list::list_replays))
-        .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(resolve::list::list_letter_work))
         .routes(routes!(
             resolve::list::show_letter_work,
             resolve::cancel::cancel_letter_work
         ))
+        .routes(routes!(resend::resend))
+        .routes(routes!(replays::list::list_replays))
+        .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))
         .routes(routes!(failing::failing))

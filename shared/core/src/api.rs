@@ -11,19 +11,22 @@ mod delivery_headers;
 mod difference;
 pub mod doctor;
 pub mod edit;
+mod event_request;
 pub mod events;
 mod failing;
 mod found;
+mod found_subscriptions;
 pub mod handshake;
 mod health;
 mod iso;
 mod json_document;
 mod json_schema;
 mod left_out;
+mod letter_groups;
+mod letter_work;
 mod link_settings;
 mod links;
 mod mapping;
-mod letter_work;
 mod mistakes;
 mod naming;
 mod next_attempt;
@@ -33,7 +36,6 @@ pub mod problem;
 mod publish_answer;
 mod recovery;
 mod replay;
-mod request_headers;
 mod resend;
 mod secret_text;
 mod sender_headers;
@@ -61,8 +63,10 @@ pub use dead_letters::{
 };
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
+pub use event_request::EventRequestView;
 pub use failing::{ArrivalView, FailingPart, FailingState, FailingTarget, FailingView};
 pub use found::{FoundEvent, FoundEvents};
+pub use found_subscriptions::{FoundSubscription, FoundSubscriptions, UrlSearch};
 pub use handshake::{
     AllowedRate, AllowedRateError, HandshakeContext, HandshakeRequest, HandshakeResult,
     NewHandshake, SubscriptionAction,
@@ -72,13 +76,14 @@ pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;
 pub use left_out::{LeftOutCounts, LeftOutReason};
+pub use letter_groups::{LetterGroupPage, LetterGroupView, LetterStatusCount};
+pub use letter_work::{LetterWorkAction, LetterWorkPage, LetterWorkState, LetterWorkView};
 pub use link_settings::LinkSettings;
 pub use links::{
     ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView, SlowTargetView,
 };
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use mistakes::{InputMistake, InputNotation, WrittenValue, read_answer, read_written};
-pub use letter_work::{LetterWorkAction, LetterWorkPage, LetterWorkState, LetterWorkView};
 pub use next_attempt::NextAttempt;
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishResponse;
@@ -87,7 +92,6 @@ pub use replay::{
     RecoveredOutage, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason,
     ReplayRequest, ReplayResult, ReplaySource, ReplayState, ReplayView,
 };
-pub use request_headers::RequestHeader;
 pub use resend::{CancelledEventView, DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use sender_headers::SenderHeaderSettings;

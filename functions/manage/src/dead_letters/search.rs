@@ -35,7 +35,7 @@ const READS_MAX: usize = 500;
 const READS_AT_ONCE: usize = 4;
 
 /// Largest object that is read, in bytes: four times what deadletter gathers, as for replays.
-const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(super) const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The time by which clocks may differ: what was written in the first minutes of a month is found
 /// although the clock of manage has not reached it.
@@ -83,7 +83,20 @@ impl SearchPosition {
         })
     }
 
-    fn to_cursor(&self) -> String {
+    /// The place behind all that was written at this time or later.
+    pub(super) fn since(written_at: Timestamp) -> Self {
+        Self {
+            written_at,
+            object: None,
+        }
+    }
+
+    /// The time back to which all before this place was looked at.
+    pub(super) fn shown_time(&self) -> IsoTimestamp {
+        IsoTimestamp(self.written_at)
+    }
+
+    pub(super) fn to_cursor(&self) -> String {
         let time = self.written_at.as_millis();
         match &self.object {
             Some((key, index)) => encode_cursor(&format!("{time} {index} {key}")),
@@ -92,13 +105,13 @@ impl SearchPosition {
     }
 
     /// The time at which, and after which, nothing comes after this place.
-    fn end_time(&self) -> Timestamp {
+    pub(super) fn end_time(&self) -> Timestamp {
         let has_more_of_it = u64::from(self.object.is_some());
         Timestamp::from_millis(self.written_at.as_millis().saturating_add(has_more_of_it))
     }
 
     /// Whether a letter comes after this place.
-    fn is_before(&self, object: &DatedObject, index: usize) -> bool {
+    pub(super) fn is_before(&self, object: &DatedObject, index: usize) -> bool {
         match &self.object {
             _ if object.written_at != self.written_at => object.written_at < self.written_at,
             Some((key, place)) => (&*object.key, index) > (&**key, *place),
@@ -169,10 +182,7 @@ impl<P: Ports> DeadLetterSearch<P> {
             {
                 WalkStep::End => break None,
                 WalkStep::Cut(written_at) => {
-                    break Some(SearchPosition {
-                        written_at,
-                        object: None,
-                    });
+                    break Some(SearchPosition::since(written_at));
                 }
                 WalkStep::Objects(objects) => {
                     if let Some(cut) = self.fill_page(&mut filling, &walk, objects).await? {
@@ -185,6 +195,7 @@ impl<P: Ports> DeadLetterSearch<P> {
         page.note = is_cut.then(|| TOO_MANY_OWNERS.to_owned());
         self.write_names(&mut page).await;
         Ok(DeadLetterPage {
+            searched_back_to: cut.as_ref().map(SearchPosition::shown_time),
             cursor: cut.map(|place| place.to_cursor()),
             ..page
         })
@@ -382,7 +393,7 @@ impl LetterSearch {
 }
 
 impl DatedObject {
-    fn position(&self, index: usize) -> SearchPosition {
+    pub(super) fn position(&self, index: usize) -> SearchPosition {
         SearchPosition {
             written_at: self.written_at,
             object: Some((self.key.clone(), index)),

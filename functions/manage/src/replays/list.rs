@@ -12,6 +12,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::pages;
 use serde::Deserialize;
 
+use super::outcomes::OutcomeCounter;
 use super::store::parse_replay;
 use crate::answer::{ApiError, ApiResult, JsonResponse, skip_damaged};
 use crate::document::{BadRequests, Problems};
@@ -40,6 +41,10 @@ pub(crate) struct ReplayQuery {
     /// Only replays to subscriptions of this name, in any case.
     #[param(value_type = Option<String>)]
     subscription: Option<SubscriptionName>,
+    /// Whether to say what became of the events of the first 20 replays, for three seconds: the
+    /// others have no `outcomes`. False when left out.
+    #[serde(default)]
+    outcomes: bool,
     /// Most items on the page. 100 when left out.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
@@ -70,6 +75,7 @@ impl ReplayQuery {
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
     State(list): State<ReplayList<P>>,
+    State(counter): State<OutcomeCounter<P>>,
     Query(query): Query<ReplayQuery>,
 ) -> ApiResult<ReplayPage> {
     let PageRequest { items, after } = PageRequest::parse(query.limit, query.cursor.as_deref())?;
@@ -82,6 +88,9 @@ pub(crate) async fn list_replays<P: Ports>(
     };
     let after = after_in(of, after)?;
     let page = list.list_replays(of, after, &query, items).await?;
+    if query.outcomes {
+        return Ok(JsonResponse::new(counter.add_outcomes_to_page(page).await));
+    }
     Ok(JsonResponse::new(page))
 }
 

@@ -500,6 +500,28 @@ async fn outcomes_of_a_replay_are_counted_from_the_log() {
     );
 }
 
+/// A list says what became of the events only where it is asked, and remembers what is final.
+#[tokio::test]
+async fn list_that_is_asked_has_outcomes_and_its_failed_replays() {
+    let api = api().await;
+    let id = replay_with(&api, 1, &[gave_up("1", LogResult::DeadLettered)]).await;
+    let key = layout::replay_record_key(&id);
+    let record = ReplayRecord::parse(&api.state.read(&key).unwrap()).unwrap();
+    let record = record.with_state(ReplayState::Done, None, api.clock.now());
+    api.state.write(&key, record.render());
+    let replay = api.get("/replays?outcomes=true").await.json()["replays"][0].clone();
+    assert_eq!(replay["state"], "Failed");
+    assert_eq!(replay["outcomes"]["failedAgain"], 1);
+    let without = api.get("/replays").await.json()["replays"][0].clone();
+    assert_eq!(
+        (&without["state"], without.get("outcomes")),
+        (&json!("Done"), None)
+    );
+    let reads = api.log.reads();
+    let again = api.get("/replays?outcomes=true").await.json()["replays"][0].clone();
+    assert_eq!((again, api.log.reads()), (replay, reads));
+}
+
 /// A log that was restored may lack the end of what a replay sent, and what one would send.
 #[tokio::test]
 async fn replay_in_a_gap_of_the_log_is_partial() {
