@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use futures_util::future::join;
 use posthaste_core::api::events::{DeliveryView, EventQuery, EventView, LogGapView, LogNote};
 use posthaste_core::delivery_log::EventHistory;
 use posthaste_core::model::TopicName;
@@ -12,6 +13,7 @@ use crate::answer::{ApiError, unknown_topic};
 use crate::event_log::{EventLog, event_lifetime, log_damaged_files, written_name};
 use crate::log_coverage::{LogCoverage, TimeBounds};
 use crate::manage::Manage;
+use crate::replay_origins::{ReplayOrigins, mark_recoveries, newest_runs};
 use crate::topic_records::TopicRecords;
 use crate::waiting::SubscriptionOutlook;
 
@@ -22,6 +24,7 @@ pub(crate) struct EventViewer<P: Ports> {
     coverage: LogCoverage<P>,
     records: TopicRecords<P>,
     outlook: SubscriptionOutlook<P>,
+    origins: ReplayOrigins<P>,
 }
 
 impl<P: Ports> FromRef<Arc<Manage<P>>> for EventViewer<P> {
@@ -32,6 +35,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for EventViewer<P> {
             coverage: LogCoverage::from_ref(manage),
             records: TopicRecords::from_ref(manage),
             outlook: SubscriptionOutlook::from_ref(manage),
+            origins: ReplayOrigins::from_ref(manage),
         }
     }
 }
@@ -84,9 +88,12 @@ impl<P: Ports> EventViewer<P> {
                 ..view
             })
             .collect();
-        self.outlook
-            .add_next_attempts(record.as_ref(), &mut deliveries)
-            .await;
+        let recoveries = self.origins.read_recoveries(newest_runs(&deliveries));
+        let outlook = self
+            .outlook
+            .add_next_attempts(record.as_ref(), &mut deliveries);
+        let (recoveries, ()) = join(recoveries, outlook).await;
+        mark_recoveries(&mut deliveries, &recoveries);
         Ok(EventView {
             id,
             state,

@@ -1,27 +1,20 @@
 //! The attempt of a test event: rendered as a delivery, sent once, and shown without secrets.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use axum::http::HeaderMap;
 use bytes::Bytes;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::api::{
-    AuditAction, AuditCaller, MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse,
-};
-use posthaste_core::attempt::echo::{TextExtent, mask_secrets};
-use posthaste_core::attempt::{
-    AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent, readable_text,
-};
+use posthaste_core::api::{AuditAction, AuditCaller, SubscriptionSettings, TestAttempt};
+use posthaste_core::attempt::{AttemptContext, BatchAcknowledgement, BatchEvent, OutgoingEvent};
 use posthaste_core::events::test_event::{TestEventError, check_given_event, sample_event};
 use posthaste_core::model::time::log_millis;
 use posthaste_core::model::time::whole_millis;
-use posthaste_core::model::{AttemptOutcome, Hops, RESPONSE_BODY_BYTES_MAX, Subscription, Topic};
-use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
+use posthaste_core::model::{AttemptOutcome, Hops, Subscription, Topic};
+use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest};
 use posthaste_services::outbound::delivery_request;
 use posthaste_services::{OutboundSender, SentRequest};
 
@@ -29,6 +22,7 @@ use crate::answer::ApiError;
 use crate::audit::AuditTrail;
 use crate::extract::SubscriptionPath;
 use crate::manage::{Manage, ManageSettings};
+use crate::masked_request::{MaskedSecrets, masked_request};
 use crate::shared_port::SharedPort;
 use crate::topic_records::TopicRecords;
 
@@ -91,7 +85,7 @@ impl<P: Ports> TestSender<P> {
                 .into());
         }
         let TestDelivery { json, request } = self.render_test(&topic, subscription, body)?;
-        let shown = shown_request(&request);
+        let shown = masked_request(&request);
         let secrets = MaskedSecrets::from_headers(&request.headers, settings);
         let entry = self.audit.new_entry(caller, AuditAction::Test);
         let entry = entry.of_subscription(&topic.name, &subscription.name);
@@ -113,7 +107,7 @@ impl<P: Ports> TestSender<P> {
                 .result
                 .as_ref()
                 .ok()
-                .map(|response| shown_response(response, &secrets)),
+                .map(|response| secrets.masked_response(response)),
         };
         tracing::info!(
             topic = %topic.name, subscription = %subscription.name, link = %subscription.endpoint.link(),
@@ -187,15 +181,6 @@ fn bad_event(error: &TestEventError) -> ApiProblem {
     ApiProblem::new(kind).detail(format!("{error}{cause}"))
 }
 
-fn shown_request(request: &WebhookRequest) -> TestRequest {
-    TestRequest {
-        method: request.method.to_string(),
-        url: request.url.as_str().to_owned(),
-        headers: shown_headers(&request.headers),
-        body: String::from_utf8_lossy(&request.body.concat()).into_owned(),
-    }
-}
-
 /// The outcome of the attempt, and the reason if the status alone does not give it.
 fn judge_attempt(
     subscription: &Subscription,
@@ -216,116 +201,4 @@ fn judge_attempt(
         BatchAcknowledgement::Nothing(error) => error.to_string(),
     };
     (AttemptOutcome::Unacknowledged { status }, Some(reported))
-}
-
-fn shown_response(response: &WebhookResponse, secrets: &MaskedSecrets) -> TestResponse {
-    let headers = shown_headers(&response.headers).into_iter();
-    let extent = if response.body_is_whole {
-        TextExtent::Whole
-    } else {
-        TextExtent::Cut
-    };
-    TestResponse {
-        status: response.status.as_u16(),
-        headers: headers
-            .map(|(name, value)| (name, secrets.mask_secrets(&value, TextExtent::Whole)))
-            .collect(),
-        body: secrets.mask_secrets(
-            &readable_text(&response.headers, &response.body, RESPONSE_BODY_BYTES_MAX),
-            extent,
-        ),
-        body_is_whole: response.body_is_whole,
-    }
-}
-
-/// Headers as text; the value of a secret one is masked.
-fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let mut shown = BTreeMap::<String, String>::new();
-    for (name, value) in headers {
-        let text = if value.is_sensitive() {
-            MASKED.to_owned()
-        } else {
-            String::from_utf8_lossy(value.as_bytes()).into_owned()
-        };
-        let known = shown.entry(name.to_string()).or_default();
-        if !known.is_empty() {
-            known.push_str(", ");
-        }
-        known.push_str(&text);
-    }
-    shown
-}
-
-/// A subscription's secrets. An endpoint may echo its request, so its answer is shown with masks in
-/// place of them.
-struct MaskedSecrets(Vec<String>);
-
-impl MaskedSecrets {
-    /// The secrets in the request's headers, and those that sign it.
-    fn from_headers(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
-        let sensitive = sent.values().filter(|value| value.is_sensitive());
-        let headers = sensitive
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(header_forms);
-        let signing = settings
-            .into_iter()
-            .flat_map(|settings| settings.signing.timed_secrets());
-        let mut all: Vec<String> = headers.map(str::to_owned).collect();
-        all.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
-        Self(all)
-    }
-
-    /// The text with a mask in place of every secret.
-    fn mask_secrets(&self, text: &str, extent: TextExtent) -> String {
-        let secrets: Vec<&str> = self.0.iter().map(String::as_str).collect();
-        mask_secrets(text, &secrets, extent, MASKED)
-    }
-}
-
-/// A value, and the part after its scheme if it has one, as `Authorization` does.
-fn header_forms(value: &str) -> impl Iterator<Item = &str> {
-    let credentials = value.split_once(' ').map(|(_, rest)| rest.trim_start());
-    iter::once(value).chain(credentials.filter(|rest| !rest.is_empty()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::http::HeaderValue;
-    use axum::http::header::AUTHORIZATION;
-
-    fn check(secret: &str, answer: &str, expected: &str) {
-        let mut value = HeaderValue::from_str(secret).unwrap();
-        value.set_sensitive(true);
-        let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
-        sent.insert("x-tenant", HeaderValue::from_static("acme"));
-        let shown =
-            MaskedSecrets::from_headers(&sent, None).mask_secrets(answer, TextExtent::Whole);
-        assert_eq!(shown, expected);
-    }
-
-    #[test]
-    fn a_secret_is_masked_however_it_is_echoed() {
-        check(
-            "Bearer s3cret",
-            r#"{"a":"Bearer s3cret"}"#,
-            r#"{"a":"(masked)"}"#,
-        );
-        check(
-            "Bearer s3cret",
-            "token=s3cret, s3cret; acme",
-            "token=(masked), (masked); acme",
-        );
-        check(
-            r#"a"b\c/d"#,
-            r#"a\"b\\c/d a\"b\\c\/d a"b\c/d"#,
-            "(masked) (masked) (masked)",
-        );
-        check(
-            "Bearer a+b/c=",
-            r"a\u002Bb\/c\u003d a%2bb%2fc%3D a&#43;b&#x2F;c=",
-            "(masked) (masked) (masked)",
-        );
-        check("s3cret", "nothing of it", "nothing of it");
-    }
 }

@@ -4,6 +4,8 @@ mod found;
 mod gaps;
 mod lists;
 mod one;
+mod origins;
+mod request;
 
 use posthaste_core::delivery_log::{
     AttemptOrigin, FileKey, FileName, LogHour, LogRecord, LogResult, RecordKind, record_id,

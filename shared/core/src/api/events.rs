@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::IsoTimestamp;
+use super::{IsoTimestamp, RecoveredOutage};
 use crate::delivery_log::{
     AttemptOrigin, DeliveryHistory, DeliveryState, LogRecord, LogResult, RecordPayload,
 };
@@ -147,6 +147,13 @@ pub struct AttemptView {
     /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of
     /// a newer version.
     pub origin: AttemptOrigin,
+    /// The replay that the event came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The outage that this replay recovers from, where it began by itself. Only in the answer about
+    /// one event, and as long as the replay's record is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveredOutage>,
     /// The endpoint, without its query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://billing.example.com/hooks")]
@@ -235,6 +242,8 @@ impl From<&LogRecord> for AttemptView {
             answer_type: record.answer_type,
             webhook_id: record.webhook_id,
             origin,
+            run_id: record.run_id,
+            recovery: None,
             endpoint: record.endpoint,
         }
     }
