@@ -9,7 +9,6 @@ use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use posthaste_core::api::AuditCaller;
-use posthaste_core::model::SenderHeaders;
 use url::Url;
 
 use crate::api::ManageApi;
@@ -32,8 +31,6 @@ pub struct ConsoleState {
     pub(crate) history: Option<Arc<dyn InstallationHistory>>,
     /// The page that shows the metrics where no history is kept.
     pub(crate) dashboard_url: Option<Url>,
-    /// The headers of deliveries that name the sender, for topics that have none of their own.
-    pub(crate) sender_headers: SenderHeaders,
     /// Time between two refreshes of a live page.
     pub(crate) refresh: Duration,
 }
@@ -73,7 +70,6 @@ impl ConsoleState {
             api: ManageApi::new(api),
             history: None,
             dashboard_url: None,
-            sender_headers: SenderHeaders::DEFAULT,
             refresh: REFRESH,
         }
     }
@@ -92,15 +88,6 @@ impl ConsoleState {
     pub fn with_dashboard(self, url: Option<Url>) -> Self {
         Self {
             dashboard_url: url,
-            ..self
-        }
-    }
-
-    /// The same, where deliveries have these headers, which name the sender.
-    #[must_use]
-    pub fn with_sender_headers(self, headers: SenderHeaders) -> Self {
-        Self {
-            sender_headers: headers,
             ..self
         }
     }

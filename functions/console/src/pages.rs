@@ -11,6 +11,7 @@ pub(crate) mod links;
 pub(crate) mod overview;
 pub(crate) mod pressure;
 pub(crate) mod replays;
+mod sent_request;
 pub(crate) mod settings;
 pub(crate) mod sessions;
 pub(crate) mod sign_in;

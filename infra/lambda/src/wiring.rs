@@ -202,7 +202,6 @@ pub fn manage_router(
     }
     let console = ConsoleState::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
         .with_dashboard(environment.dashboard_url.clone())
-        .with_sender_headers(environment.settings.sender_headers.clone())
         .with_refresh(CONSOLE_REFRESH);
     posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }

@@ -1,14 +1,17 @@
-//! One event: its deliveries, and the attempts of each.
+//! One event: a sentence about what became of it, a row for each subscription, and its attempts.
 
 mod attempt;
+mod by_subscription;
 mod context;
-mod deliveries;
-mod delivery;
 mod facts;
-mod headers;
+mod made_request;
 mod payload;
 mod request;
 mod resend;
+mod rows;
+mod sentence;
+mod subscriptions;
+mod timeline;
 
 use std::time::Duration;
 
@@ -19,22 +22,23 @@ use posthaste_core::api::events::{DeliveryView, EventView, IdInUrl};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::Timestamp;
 
+use self::by_subscription::group_by_subscription;
 use self::context::EventPageContext;
-use self::deliveries::delivery_list;
-pub(crate) use self::delivery::state_badge;
-use self::headers::headers_by_subscription;
 pub(crate) use self::payload::json_body;
 use self::payload::payload_section;
 use self::request::{EventIdPageQuery, EventPageQuery, EventPageRequest, ID_CHARS_MAX};
 use self::resend::DONE;
 pub(crate) use self::resend::{resend, resend_address};
+pub(crate) use self::rows::state_badge;
+use self::sentence::EventSentence;
+use self::subscriptions::subscription_list;
 use super::known_topic::KnownTopic;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
 use crate::console::{PageContext, PageRoutes};
 use crate::display::{foreign_cut, foreign_text, visible_text};
 use crate::extract::{PageQuery, PathParts};
-use crate::filters::{FormField, hidden_fields};
+use crate::filters::{TimeLabels, TimeRangeFields, hidden_fields};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::parts::{DoneNoticeQuery, foreign_fact};
 use crate::visit::PageVisit;
@@ -48,6 +52,7 @@ pub(crate) fn routes() -> PageRoutes {
         .route("/topics/{topic}/events/{id}", get(show_page))
         .route("/topics/{topic}/event", get(show_page_by_query))
         .route("/topics/{topic}/resend", post(resend))
+        .merge(made_request::routes())
 }
 
 /// The page.
@@ -104,9 +109,11 @@ async fn event_page(
     // A topic that is gone still has its log.
     let (view, topic) = join(view, KnownTopic::load(&pages.api, asked.topic)).await;
     let view = match view {
-        Ok(view) => select_deliveries(asked, view),
+        Ok(view) => view,
         Err(refusal) => return Err(refused_page(asked, &refusal)),
     };
+    let sentence = sentence_text(&view, visit.now);
+    let view = select_deliveries(asked, view);
     let around = EventPageContext {
         visit,
         topic: &topic,
@@ -114,13 +121,22 @@ async fn event_page(
     let is_live = done.is_recent(visit.now) || is_changing(&view, visit.now);
     let body = html! {
         (done.notice(visit.now, &DONE))
+        section #sentence data-live[is_live] aria-label="What became of it" { (sentence) }
         (event_summary(asked, &view, &topic))
-        section #deliveries data-live[is_live] aria-label="Deliveries" { (delivery_list(asked, &view, &around)) }
+        section #deliveries data-live[is_live] aria-label="Deliveries" { (subscription_list(asked, &view, &around)) }
         (time_filter_form(asked, None))
         (payload_section(asked, &view))
-        (headers_by_subscription(topic.settings(), &view, pages, visit.now))
     };
     Ok(ConsolePage::new(asked.title(), body).in_section(MenuSection::Events))
+}
+
+/// The state of the event and the sentence about it, over all of its subscriptions.
+fn sentence_text(view: &EventView, now: Timestamp) -> Markup {
+    let subscriptions = group_by_subscription(&view.deliveries);
+    let sentence = EventSentence::from_subscriptions(&subscriptions);
+    html! {
+        @if let Some(state) = view.state { p { (state_badge(state)) " " (sentence.render(now)) } }
+    }
 }
 
 /// Whether the page may still change by itself. Other subscriptions may have their first attempt,
@@ -176,7 +192,6 @@ fn event_summary(asked: &EventPageRequest<'_>, view: &EventView, topic: &KnownTo
             }
             dt { "Id" }
             dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
-            @if let Some(state) = view.state { dt { "State" } dd { (state_badge(state)) } }
             (foreign_fact("Type", first.and_then(|it| it.event_type.as_deref()), ID_CHARS_MAX))
             (foreign_fact("Source", first.and_then(|it| it.source.as_deref()), ID_CHARS_MAX))
             (foreign_fact("Subject", first.and_then(|it| it.subject.as_deref()), ID_CHARS_MAX))
@@ -188,8 +203,10 @@ fn event_summary(asked: &EventPageRequest<'_>, view: &EventView, topic: &KnownTo
 fn time_filter_form(asked: &EventPageRequest<'_>, refusal: Option<&ApiRefusal>) -> Markup {
     let from = asked.query.from.as_deref();
     let to = asked.query.to.as_deref();
-    let from = FormField::new("from", "Records from (UTC)", from, refusal);
-    let to = FormField::new("to", "Records before (UTC)", to, refusal);
+    let times = TimeRangeFields::new(from, to, refusal).with_labels(TimeLabels {
+        from: "Records from",
+        to: "Records before",
+    });
     // A field does not keep line breaks and control characters as they are.
     let is_kept = !asked.id.contains('\n') && visible_text(asked.id) == asked.id;
     let carried = if is_kept {
@@ -217,8 +234,7 @@ fn time_filter_form(asked: &EventPageRequest<'_>, refusal: Option<&ApiRefusal>) 
             summary { "Search another time" }
             form.filters method="get" action=(action) {
                 (hidden_fields(&kept))
-                (from.time_input())
-                (to.time_input())
+                (times.render())
                 div { button type="submit" { "Search" } }
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{LogRecord, LogResult, RecordKind};
-use posthaste_core::model::{SenderHeaders, Timestamp};
+use posthaste_core::delivery_log::{AttemptOrigin, LogRecord, LogResult, RecordKind};
+use posthaste_core::model::Timestamp;
 use serde_json::json;
 
 use super::logged::{HOSTILE, again, delivered, refused, with_payload};
@@ -42,7 +42,10 @@ async fn a_delivery_is_shown_with_its_attempts() {
         "text/plain",
         "msg_key-of-order-1",
         "https://billing.example.com/hooks",
-        "Next attempt, at the earliest",
+        "1 waiting (due)",
+        "<span class=\"badge\">first</span>",
+        "<span class=\"badge\">retry</span>",
+        "due; its endpoint may be down",
         "Can be sent again until",
         "The log is complete until",
     ]);
@@ -60,10 +63,12 @@ async fn a_dead_letter_leads_to_its_record() {
     };
     world.log_records(&[dead]);
     let link = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
-    world
-        .get(&page_of("order-1"))
-        .await
-        .has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
+    world.get(&page_of("order-1")).await.has(&[
+        link,
+        "EndpointGone",
+        "badge bad\">dead-lettered",
+        "1 given up (<bdi>200</bdi>)",
+    ]);
     let letter = |id| json!({ "id": id, "deadletterreason": "EndpointGone" });
     world.write_letters("a", &json!([letter("order-0"), letter("order-1")]));
     let page = world.get(&link.replace("&amp;", "&")).await;
@@ -76,52 +81,10 @@ async fn an_event_without_a_record_may_still_come() {
     world.get(&page_of("order-1")).await.has(&[
         "may be waiting",
         "data-live",
-        "links that are not well",
+        "Show what is not well",
     ]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
-}
-
-/// Names of request headers are those of today, and the values of secret ones are not shown.
-#[tokio::test]
-async fn request_header_names_are_current_and_secrets_stay_hidden() {
-    let world = World::with_billing().await;
-    let gone = LogRecord {
-        subscription: "gone".to_owned(),
-        ..delivered("order-1", world.ago(9))
-    };
-    let gone = again(gone, 1, world.ago(9));
-    world.log_records(&[delivered("order-1", world.ago(10)), gone]);
-    let page = world.get(&page_of("order-1")).await;
-    page.has(&[
-        "sends now",
-        "x-tenant",
-        "webhook-signature",
-        "aeg-delivery-count",
-    ]);
-    page.has(&["The subscription <bdi>gone</bdi>"])
-        .has_not(&["s3cret"]);
-}
-
-#[tokio::test]
-async fn the_names_of_request_headers_are_in_the_name_of_their_sender() {
-    let page = async |world: &World| {
-        world.log_records(&[delivered("order-1", world.ago(10))]);
-        world.get(&page_of("order-1")).await
-    };
-    let acme = || SenderHeaders::new(Some("acme"), &[]).unwrap();
-    let world = World::new().changed(|console, _| console.with_sender_headers(acme()));
-    world.sign_in_well().await;
-    let billing = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
-    let orders = json!({ "subscriptions": { "billing": billing } });
-    world.put(&["topics", "orders"], orders).await;
-    page(&world).await.has(&["acme-attempt", "webhook-hops"]);
-    let own = json!({ "senderHeaders": { "prefix": "shop", "omit": ["eventGrid"] } });
-    world.put(&["topics", "orders"], own).await;
-    page(&world)
-        .await
-        .has(&["shop-attempt", "shop-subscription-name"])
-        .has_not(&["acme-", "shop-event-type"]);
 }
 
 #[tokio::test]
@@ -160,7 +123,7 @@ async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
     };
     world.log_records(&[held]);
     let action = "/console/topics/Orders/resend?id=a%2Fb";
-    let fields = [("subscription", "Billing"), ("key", "key-of-a/b")];
+    let fields = [("delivery", "Billing key-of-a/b")];
     let sent = world.post(&page_of("a/b"), action, &fields).await;
     let after = format!("{}&done=resent,waits", page_of("a/b"));
     assert_eq!((sent.status, sent.page_after()), (303, &*after));
@@ -176,7 +139,7 @@ async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
         .await
         .has_not(&["role=\"status\""]);
     let refused = world
-        .post(&page_of("a/b"), action, &[("subscription", "audit")])
+        .post(&page_of("a/b"), action, &[("delivery", "audit key-of-a/b")])
         .await;
     assert_eq!(refused.status, 404);
     assert!(
@@ -236,6 +199,13 @@ fn keys_on(page: &ShownPage) -> BTreeSet<String> {
         .collect()
 }
 
+/// The address of the link with this text.
+fn link_to(page: &ShownPage, text: &str) -> Option<String> {
+    let (before, _) = page.html.split_once(&format!("\">{text}</a>"))?;
+    let (_, address) = before.rsplit_once("href=\"")?;
+    Some(address.replace("&amp;", "&"))
+}
+
 /// Ids that a path does not carry stay in the form that narrows the search to a time.
 #[tokio::test]
 async fn id_with_a_slash_keeps_its_page_in_a_narrower_search() {
@@ -275,36 +245,29 @@ async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     records.extend((1..=60).map(|n| again(refused("order-2", world.ago(9)), n, world.ago(9))));
     world.log_records(&records);
     let page = world.get(&page_of("order-1")).await;
-    page.has(&["40 older deliveries are on the next page"]);
-    assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
+    page.has(&[
+        "1 delivered. 59 earlier deliveries of this id",
+        "older deliveries are not shown",
+    ]);
+    assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
     let mut shown = keys_on(&page);
-    for skip in [20, 40] {
-        page.has(&["skip=20\" rel=\"next\""]);
-        shown.extend(keys_on(
-            &world
-                .get(&format!("{}?skip={skip}", page_of("order-1")))
-                .await,
-        ));
+    let mut page = page;
+    while let Some(next) = link_to(&page, "Show older deliveries") {
+        page = world.get(&next).await;
+        assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
+        page.has(&[
+            "Only deliveries to <bdi>Billing</bdi>",
+            "Newer deliveries are not shown",
+        ]);
+        let keys = keys_on(&page);
+        assert!(!keys.is_empty());
+        shown.extend(keys);
     }
-    assert_eq!(
-        (
-            shown.len(),
-            world
-                .get(&page_of("order-1"))
-                .await
-                .html
-                .contains("First page")
-        ),
-        (60, false)
-    );
-    world
-        .get(&format!("{}?skip=40", page_of("order-1")))
-        .await
-        .has(&["First page"])
-        .has_not(&["Next page"]);
+    assert_eq!(shown.len(), 60);
     let page = world.get(&page_of("order-2")).await;
     page.has(&[
         "10 older attempts are not shown",
+        "<a href=\"#attempts-0\">60</a>",
         "Attempt 60",
         "?subscription=Billing&amp;key=key-of-order-2\"",
     ]);
@@ -361,7 +324,7 @@ async fn ended_event_refreshes_only_after_it_is_sent_again() {
         .await
         .has(&["Attempt 1"])
         .has_not(&["data-live"]);
-    let fields = [("subscription", "Billing"), ("key", "key-of-old")];
+    let fields = [("delivery", "Billing key-of-old")];
     let sent = world
         .post(
             &page_of("old"),
@@ -437,12 +400,12 @@ async fn an_attempt_that_is_overdue_leads_to_the_links() {
     world
         .get(&page_of("order-1"))
         .await
-        .has(&["its link may be on hold", "href=\"/console/links\""]);
+        .has(&["its endpoint may be down", "href=\"/console/links\""]);
     world
         .get(&page_of("order-2"))
         .await
-        .has(&["Next attempt"])
-        .has_not(&["may be on hold"]);
+        .has(&["in 3 s", "1 waiting (next "])
+        .has_not(&["may be down"]);
 }
 
 #[tokio::test]
@@ -482,8 +445,164 @@ async fn the_search_of_another_time_stands_below_the_deliveries() {
     let page = world.get(&page_of("order-1")).await;
     let place = |text: &str| page.html.find(text).unwrap();
     assert!(place("The log is complete") < place("Search another time"));
-    assert!(place("Search another time") < place("Request headers"));
+}
+
+/// A subscription has one row, whatever was sent to it, and its attempts are marked by their origins.
+#[tokio::test]
+async fn one_row_for_each_subscription_with_attempts_by_origin() {
+    let world = World::with_billing().await;
+    let first = with_payload(dead("order-1", world.ago(900)), "x");
+    let recovered = LogRecord {
+        delivery_key: "key-of-recovery".to_owned(),
+        origin: AttemptOrigin::Replay,
+        run_id: Some("run-1".to_owned()),
+        accepted_at: world.ago(600),
+        ..again(refused("order-1", world.ago(600)), 1, world.ago(600))
+    };
+    let recovered = LogRecord {
+        origin: AttemptOrigin::Replay,
+        ..recovered
+    };
+    let resent = LogRecord {
+        delivery_key: "key-of-resend".to_owned(),
+        accepted_at: world.ago(300),
+        ..again(delivered("order-1", world.ago(300)), 1, world.ago(300))
+    };
+    let resent = LogRecord {
+        origin: AttemptOrigin::Resend,
+        ..resent
+    };
+    let audit = LogRecord {
+        subscription: "audit".to_owned(),
+        ..again(delivered("order-1", world.ago(900)), 1, world.ago(900))
+    };
+    world.log_records(&[first, recovered, resent, audit]);
+    let outage = json!({
+        "v": 6, "id": "run-1", "topic": "orders", "subscription": "billing", "request": {},
+        "recovery": { "outageSince": "2023-11-14T21:00:00.000Z", "rampFrom": 1_700_000_000_000_u64 },
+        "createdAt": 1_700_000_000_000_u64, "updatedAt": 1_700_000_000_000_u64, "state": "Done",
+        "progress": { "pacedUntil": 0, "objects": 0, "found": 0, "replayed": 0, "failed": 0 },
+    });
+    world.state.write("replays/run-1.json", outage.to_string());
+    let page = world.get(&page_of("order-1")).await;
     page.has(&[
-        "traceparent</bdi></code><span class=\"hint\"> (only for an event that was published with one)",
+        "2 delivered. 2 earlier deliveries of this id",
+        "<a class=\"badge\" href=\"/console/replays/run-1\">recovery</a>",
+        "of the outage since <time datetime=\"2023-11-14T21:00:00.000Z\"",
+        "sent again by its id",
+        "<span class=\"badge\">first</span>",
+        "key-of-order-1",
+        "value=\"Billing key-of-order-1\"",
     ]);
+    assert_eq!(page.html.matches("<tr role=\"row\"><td").count(), 2);
+    assert_eq!(page.html.matches("<form id=\"send-again\"").count(), 1);
+}
+
+/// The pages of an event of many subscriptions stay short, and show each of them.
+#[tokio::test]
+async fn hundred_subscriptions_make_short_pages_with_each_of_them() {
+    let world = World::with_billing().await;
+    let endpoint = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+    let subscriptions: serde_json::Map<_, _> = (100..200)
+        .map(|at| (format!("sub-{at}"), endpoint.clone()))
+        .collect();
+    let topic = json!({ "subscriptions": subscriptions });
+    world.put(&["topics", "Orders"], topic).await;
+    let text = Some("<\u{202e}\"".repeat(300));
+    for is_failing in [false, true] {
+        let id = if is_failing { "failing" } else { "well" };
+        let records: Vec<_> = (100..200)
+            .map(|at| {
+                let record = if is_failing {
+                    refused(id, world.ago(60))
+                } else {
+                    delivered(id, world.ago(60))
+                };
+                LogRecord {
+                    subscription: format!("sub-{at}"),
+                    error: text.clone(),
+                    answer: text.clone(),
+                    record_id: format!("{id:0>20}{at:0>12}"),
+                    ..with_payload(record, "\"<é".repeat(20_000).as_str())
+                }
+            })
+            .collect();
+        world.log_records(&records);
+        for query in ["", "?payload=true"] {
+            let mut names = BTreeSet::new();
+            let mut address = format!("{}{query}", page_of(id));
+            loop {
+                let page = world.get(&address).await;
+                assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
+                page.has(&["100 "]).has_not(&["<\u{202e}"]);
+                let rows = page.html.split("data-label=\"Subscription\"").skip(1);
+                let of_page: Vec<_> = rows
+                    .map(|row| row.split_once("<bdi>").unwrap().1)
+                    .map(|row| row.split_once('<').unwrap().0.to_owned())
+                    .collect();
+                assert!(!of_page.is_empty());
+                names.extend(of_page);
+                match link_to(&page, "Next page") {
+                    Some(next) => address = next,
+                    None => break,
+                }
+            }
+            assert_eq!(names.len(), 100, "{id} {query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_of_an_attempt_is_one_click_away() {
+    let world = World::with_billing().await;
+    world.clock.advance(Duration::from_secs(3_600));
+    let first = with_payload(refused("a/b", world.ago(9)), HOSTILE[0]);
+    world.log_records(&[first]);
+    let page = world.get(&page_of("a/b")).await;
+    let address = link_to(&page, "Show the request").unwrap();
+    assert_eq!(
+        address,
+        "/console/topics/Orders/event/request?id=a%2Fb&subscription=Billing&key=key-of-a%2Fb&attempt=1"
+    );
+    let page = world.get(&address).await;
+    assert_eq!(page.status, 200);
+    page.has(&[
+        "The log keeps neither headers nor bodies",
+        "webhook-id",
+        "msg_key-of-a/b",
+        "(masked)",
+        "(not shown)",
+        "&lt;script&gt;",
+        "Back to the event",
+        "Endpoint then",
+    ]);
+    page.has_not(&["s3cret", "<script>alert", "By today's settings"]);
+    world
+        .put(&["topics", "Orders"], json!({ "deliveryLog": "payloads" }))
+        .await;
+    let page = world.get(&address).await;
+    page.has(&[
+        "By today's settings",
+        "/console/audit?topic=Orders&amp;from=",
+    ]);
+    let none = world.get(&address.replace("attempt=1", "attempt=7")).await;
+    assert_eq!(none.status, 404);
+    assert!(none.html.contains("Back to the event"), "{}", none.html);
+    let bad = world.get(&address.replace("attempt=1", "attempt=x")).await;
+    assert_eq!(bad.status, 400);
+}
+
+/// The request of an event of any id is found, and nothing of it is more than text.
+#[tokio::test]
+async fn requests_of_hostile_events_are_text() {
+    let world = World::with_billing().await;
+    for id in ["..", "%2F", "\u{0}\n\"", HOSTILE[0], HOSTILE[1], HOSTILE[2]] {
+        world.log_records(&[with_payload(delivered(id, world.ago(5)), HOSTILE[1])]);
+        let page = world.get(&page_of(id)).await;
+        let address = link_to(&page, "Show the request").unwrap();
+        let page = world.get(&address).await;
+        assert_eq!(page.status, 200, "{id:?}: {}", page.html);
+        page.has(&["Headers of the request"])
+            .has_not(&["<script>", "<img", "\u{202e}", "\u{0}"]);
+    }
 }

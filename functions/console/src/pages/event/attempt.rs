@@ -5,6 +5,7 @@ use posthaste_core::api::events::AttemptView;
 use posthaste_core::delivery_log::AttemptOrigin;
 use posthaste_core::model::{AttemptOutcome, DeadLetterReason};
 
+use crate::address::PageAddress;
 use crate::display::{foreign_cut, foreign_text, number, time_tag};
 
 /// Most characters of an error, and of an endpoint, in a timeline. Responses are short: the log
@@ -14,8 +15,8 @@ const TEXT_CHARS_MAX: usize = 300;
 /// The outcome of an attempt that succeeded.
 const DELIVERED: &str = "Delivered";
 
-/// The attempt, as an item of a list.
-pub(super) fn attempt_item(it: &AttemptView) -> Markup {
+/// The attempt, as an item of a list. `request` is the page of its request.
+pub(super) fn attempt_item(it: &AttemptView, request: Option<&PageAddress>) -> Markup {
     html! {
         li {
             strong { "Attempt " (it.number) }
@@ -23,13 +24,14 @@ pub(super) fn attempt_item(it: &AttemptView) -> Markup {
             (outcome_badge(it))
             @if let Some(status) = it.status { " answered " strong { (status) } }
             @if let Some(duration) = it.duration_ms { " after " (number(duration.into())) " ms" }
-            " " span.hint { (origin_text(it.origin)) }
+            " " (origin_mark(it))
             @if let Some(error) = &it.error { p { (foreign_cut(error, TEXT_CHARS_MAX)) } }
             @if let Some(answer) = &it.answer { (response_text(answer, it.answer_type.as_deref())) }
             @if let Some(endpoint) = &it.endpoint { p.hint { "To " (foreign_cut(endpoint, TEXT_CHARS_MAX)) } }
             @if let Some(id) = &it.webhook_id {
                 p.hint { "webhook-id " code { (foreign_cut(id, TEXT_CHARS_MAX)) } }
             }
+            @if let Some(request) = request { p { a href=(request) { "Show the request" } } }
         }
     }
 }
@@ -39,14 +41,14 @@ fn outcome_badge(it: &AttemptView) -> Markup {
         @if it.outcome == DELIVERED {
             span.badge.good { (DELIVERED) }
         } @else {
-            span.badge.bad { (foreign_text(&failure_name(it))) }
+            span.badge.bad { (foreign_text(&outcome_name(it))) }
         }
     }
 }
 
-/// The name of a failure. For the last attempt the log has the reason for giving up instead of a
+/// The name of an outcome. For the last attempt the log has the reason for giving up instead of a
 /// failure, so the status gives the name.
-fn failure_name(it: &AttemptView) -> String {
+pub(super) fn outcome_name(it: &AttemptView) -> String {
     let is_last = DeadLetterReason::ALL
         .iter()
         .any(|reason| reason.as_str() == it.outcome);
@@ -62,13 +64,24 @@ fn failure_name(it: &AttemptView) -> String {
         .map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 
-const fn origin_text(origin: AttemptOrigin) -> &'static str {
-    match origin {
-        AttemptOrigin::First => "first attempt",
-        AttemptOrigin::Retry => "retry",
-        AttemptOrigin::Replay => "of a replay",
-        AttemptOrigin::Resend => "sent again by its id",
-        AttemptOrigin::Unknown => "of unknown origin",
+/// The origin of an attempt, with the way to the replay that it came from.
+fn origin_mark(it: &AttemptView) -> Markup {
+    let word = match (it.origin, &it.recovery) {
+        (AttemptOrigin::Replay, Some(_)) => "recovery",
+        (AttemptOrigin::First, _) => "first",
+        (AttemptOrigin::Retry, _) => "retry",
+        (AttemptOrigin::Replay, None) => "replay",
+        (AttemptOrigin::Resend, _) => "sent again by its id",
+        (AttemptOrigin::Unknown, _) => "unknown origin",
+    };
+    html! {
+        @match &it.run_id {
+            Some(run) => a.badge href=(PageAddress::new(&["replays", run])) { (word) },
+            None => span.badge { (word) },
+        }
+        @if let Some(outage) = &it.recovery {
+            " " span.hint { "of the outage since " (time_tag(outage.outage_since.0)) }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::events::DeliveryView;
 use posthaste_core::api::{IsoDuration, IsoTimestamp};
 use posthaste_core::delivery_log::DeliveryState;
-use posthaste_core::model::{DEAD_LETTER_DELAY_DEFAULT, Timestamp};
+use posthaste_core::model::DEAD_LETTER_DELAY_DEFAULT;
 
 use super::context::EventPageContext;
 use crate::address::PageAddress;
@@ -19,14 +19,10 @@ pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageCont
             @if let Some(reason) = &it.reason { dt { "Reason for giving up" } dd { (foreign_text(reason)) } }
             (time_fact("Accepted", Some(it.accepted_at)))
             (time_fact("Expires", it.expires_at))
-            @if let Some(next) = it.next_attempt_at {
-                dt { "Next attempt, at the earliest" }
-                dd { (next_attempt(next.0, around.visit.now)) }
-            }
             @match &it.dead_letter_object {
                 Some(object) => {
                     dt { "Dead letter" }
-                    dd { a href=(dead_letter_address(object, id)) { (foreign_text(object)) } }
+                    dd { a href=(dead_letter_address(object, id)) { "Show the dead letter" } }
                 }
                 None if it.state == DeliveryState::DeadLettered => {
                     dt { "Dead letter" }
@@ -35,7 +31,7 @@ pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageCont
                 None => {}
             }
             (time_fact("Can be sent again until", it.resendable_until))
-            dt { "Key of the delivery" }
+            dt { "Delivery id" }
             dd { code { (foreign_text(&it.key)) } }
         }
     }
@@ -43,19 +39,6 @@ pub(super) fn delivery_facts(id: &str, it: &DeliveryView, around: &EventPageCont
 
 fn time_fact(name: &str, at: Option<IsoTimestamp>) -> Markup {
     html! { @if let Some(at) = at { dt { (name) } dd { (time_tag(at.0)) } } }
-}
-
-fn next_attempt(next: Timestamp, now: Timestamp) -> Markup {
-    html! {
-        (time_tag(next))
-        @if next < now {
-            br;
-            span.hint {
-                "due; its link may be on hold. "
-                a href=(PageAddress::new(&["links"])) { "Show the links that are not well" }
-            }
-        }
-    }
 }
 
 /// The time of a dead letter that is not written yet, by the settings that the subscription has

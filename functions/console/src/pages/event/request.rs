@@ -24,7 +24,8 @@ pub(crate) struct EventPageQuery {
     pub(super) subscription: Option<String>,
     /// The key of the only delivery that is shown.
     pub(super) key: Option<String>,
-    /// The newest deliveries that are left out; with a key, the newest attempts.
+    /// The first subscriptions that are left out; with a subscription, its newest deliveries; with a
+    /// key, the newest attempts.
     #[serde(default)]
     pub(super) skip: usize,
 }
@@ -109,6 +110,61 @@ impl EventPageRequest<'_> {
             skip: 0,
             ..self.query.clone()
         })
+    }
+
+    /// The address of the page of one subscription.
+    pub(super) fn subscription_address(&self, name: &str) -> PageAddress {
+        self.deliveries_address(name, 0)
+    }
+
+    /// The address of the page of one subscription that begins after its newest `skip` deliveries.
+    pub(super) fn deliveries_address(&self, name: &str, skip: usize) -> PageAddress {
+        self.address_with(&EventPageQuery {
+            subscription: Some(name.to_owned()),
+            key: None,
+            skip,
+            ..self.query.clone()
+        })
+    }
+
+    /// The address of the page of the request of an attempt.
+    pub(super) fn made_request_address(&self, it: &DeliveryView, attempt: u16) -> PageAddress {
+        let carried = IdInUrl::for_id(self.id);
+        let page = match carried.query_parameter() {
+            None => PageAddress::new(&[
+                "topics",
+                self.topic,
+                "events",
+                carried.path_segment(),
+                "request",
+            ]),
+            Some((name, value)) => PageAddress::new(&["topics", self.topic, "event", "request"])
+                .query(name, Some(value)),
+        };
+        page.query("subscription", Some(&it.subscription))
+            .query("key", Some(&it.key))
+            .query("attempt", Some(attempt))
+    }
+
+    /// The subscriptions before the first one that is shown.
+    pub(super) fn skipped_subscriptions(&self) -> usize {
+        let is_of_all = self.query.subscription.is_none() && self.query.key.is_none();
+        if is_of_all { self.query.skip } else { 0 }
+    }
+
+    /// The deliveries to the only subscription before the first one that is shown.
+    pub(super) fn skipped_deliveries(&self) -> usize {
+        let is_of_one = self.query.subscription.is_some() && self.query.key.is_none();
+        if is_of_one { self.query.skip } else { 0 }
+    }
+
+    /// The newest attempts of the only delivery that are left out.
+    pub(super) fn skipped_attempts(&self) -> usize {
+        if self.query.key.is_some() {
+            self.query.skip
+        } else {
+            0
+        }
     }
 
     /// Whether a delivery is shown.

@@ -2,16 +2,17 @@
 
 use axum::http::Method;
 use axum::response::Redirect;
-use maud::html;
-use posthaste_core::api::events::IdInUrl;
+use maud::{Markup, html};
+use posthaste_core::api::events::{DeliveryView, IdInUrl};
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
 
 use super::request::EventIdPageQuery;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ApiResponse, RequestTarget};
 use crate::console::PageContext;
+use crate::display::visible_text;
 use crate::extract::{FormFields, PageQuery, PathParts};
-use crate::page::{ConsolePage, MenuSection, problem_box};
+use crate::page::{ConsolePage, MenuSection, form_token, problem_box};
 use crate::parts::address_after;
 use crate::uncertain::{failure_title, uncertainty_hint};
 use crate::visit::PageVisit;
@@ -20,6 +21,28 @@ use crate::visit::PageVisit;
 /// change line breaks in a field.
 pub(crate) fn resend_address(topic: &str, id: &str) -> PageAddress {
     PageAddress::new(&["topics", topic, "resend"]).with_event_id(id)
+}
+
+/// The form of all buttons of a page that send the event again. One form, because an id may be long.
+const FORM: &str = "send-again";
+
+/// The field with the delivery that is sent again: its subscription, a space and its key.
+const DELIVERY: &str = "delivery";
+
+/// The form of the buttons that send a delivery of the event again.
+pub(super) fn resend_form(topic: &str, id: &str, visit: &PageVisit) -> Markup {
+    html! {
+        form id=(FORM) method="post" action=(resend_address(topic, id)) { (form_token(&visit.form_token)) }
+    }
+}
+
+/// The button that sends a delivery again.
+pub(super) fn resend_button(it: &DeliveryView) -> Markup {
+    let name = format!("Send again to {}", visible_text(&it.subscription));
+    let value = format!("{} {}", it.subscription, it.key);
+    html! {
+        button form=(FORM) type="submit" name=(DELIVERY) value=(value) aria-label=(name) { "Send again" }
+    }
 }
 
 /// The notices of an event that was sent again, by the words of the page's query.
@@ -52,13 +75,13 @@ pub(crate) async fn resend(
     fields: FormFields,
 ) -> Result<Redirect, ConsolePage> {
     let id = asked.into_id();
-    let subscription = fields.get("subscription");
+    let named = ResentDelivery::from_fields(&fields);
     let carried = IdInUrl::for_id(&id);
     let target = RequestTarget::new(&[
         "topics",
         &topic,
         "subscriptions",
-        subscription,
+        named.subscription,
         "events",
         carried.path_segment(),
         "resend",
@@ -70,7 +93,12 @@ pub(crate) async fn resend(
     let event = PageAddress::for_event(&topic, &id).to_string();
     match pages
         .api
-        .send_json::<ResendView>(Method::POST, target, None, &resend_request(&fields))
+        .send_json::<ResendView>(
+            Method::POST,
+            target,
+            None,
+            &resend_request(&fields, named.key),
+        )
         .await
     {
         Ok(ApiResponse { body, .. }) => Ok(Redirect::to(&address_after(
@@ -111,15 +139,36 @@ fn notice_words(view: &ResendView) -> String {
         .join(",")
 }
 
-/// The delivery or the dead letter that a form names.
-fn resend_request(fields: &FormFields) -> ResendRequest {
+/// The delivery that a form names. One for a dead letter names its subscription alone.
+struct ResentDelivery<'a> {
+    subscription: &'a str,
+    key: Option<&'a str>,
+}
+
+impl<'a> ResentDelivery<'a> {
+    fn from_fields(fields: &'a FormFields) -> Self {
+        match fields.get(DELIVERY).split_once(' ') {
+            Some((subscription, key)) => Self {
+                subscription,
+                key: Some(key),
+            },
+            None => Self {
+                subscription: fields.get("subscription"),
+                key: None,
+            },
+        }
+    }
+}
+
+/// The request for the delivery, or for the dead letter that a form names.
+fn resend_request(fields: &FormFields, key: Option<&str>) -> ResendRequest {
     let index = fields.get("index").parse().ok();
     let dead_letter = fields
         .get_filled("object")
         .zip(index)
         .map(|(object, index)| DeadLetterPlace { object, index });
     ResendRequest {
-        key: fields.get_filled("key"),
+        key: key.map(str::to_owned),
         dead_letter,
         new_id: false,
     }

@@ -240,18 +240,23 @@ impl Surfaces {
         self.get(&format!("/topics/orders/events/{id}")).await
     }
 
-    /// Reads the console's page of an event: its state, and that of each subscription.
+    /// Reads the console's page of an event: its state, and that of each subscription, in the words of
+    /// the API.
     pub(super) async fn event_page(&self, id: &str) -> (Option<String>, BTreeMap<String, String>) {
         let url = format!("/console/topics/orders/events/{id}");
         let page = self.browser.page(&url).await;
         let badge = |text: &str| {
             let (_, rest) = text.split_once("<span class=\"badge ").unwrap();
-            between(rest, ">", "<").to_owned()
+            match between(rest, ">", "<") {
+                "waiting until it recovers" => "held".to_owned(),
+                word => word.to_owned(),
+            }
         };
-        let state = page
-            .split_once("<dt>State</dt>")
-            .map(|(_, rest)| badge(rest));
-        let deliveries = page.split(">To <a href=").skip(1);
+        let (_, sentence) = page.split_once("<section id=\"sentence\"").unwrap();
+        let sentence = sentence.split_once("</section>").unwrap().0;
+        let has_state = sentence.contains("<span class=\"badge ");
+        let state = has_state.then(|| badge(sentence));
+        let deliveries = page.split("data-label=\"Subscription\"").skip(1);
         let of_each = deliveries
             .map(|text| {
                 (
