@@ -65,7 +65,7 @@ pub(crate) fn address_after(page: &str, word: &str, now: Timestamp) -> String {
 }
 
 /// The field of a form with the page that its visitor comes back to.
-const BACK: &str = "back";
+pub(crate) const BACK: &str = "back";
 
 /// The hidden field of a form that leads back to `page`, a page of the console.
 pub(crate) fn back_field(page: &str) -> Markup {

@@ -1,6 +1,9 @@
 //! The pages of dead letters.
 
+mod groups;
 mod record;
+mod send_since;
+mod ticked;
 
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use super::World;
 const RECORD: &str =
     "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
 
-const LIST: &str = "/console/dead-letters?topic=Orders&subscription=Billing";
+const LIST: &str = "/console/dead-letters/list?topic=Orders&subscription=Billing";
 
 fn letter(id: &str, reason: &str) -> Value {
     json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "order.paid",
@@ -42,7 +45,7 @@ async fn without_dead_letters_the_page_says_so() {
 
 #[tokio::test]
 async fn dead_letters_are_listed_and_lead_to_their_records() {
-    let page = world().await.get("/console/dead-letters").await;
+    let page = world().await.get("/console/dead-letters/list").await;
     page.has(&[
         "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;index=1",
         "order-1",
@@ -58,7 +61,7 @@ async fn dead_letters_are_listed_and_lead_to_their_records() {
 async fn filters_hold_and_mistakes_are_named() {
     let world = world().await;
     let page = world
-        .get("/console/dead-letters?reason=EndpointGone&type=order.paid")
+        .get("/console/dead-letters/list?reason=EndpointGone&type=order.paid")
         .await;
     page.has(&["order-1", r#"<option value="EndpointGone" selected>"#])
         .has_not(&["order-2"]);
@@ -71,7 +74,9 @@ async fn filters_hold_and_mistakes_are_named() {
         ("reason=Bored", "reason"),
         ("subscription=Billing", "topic"),
     ] {
-        let page = world.get(&format!("/console/dead-letters?{query}")).await;
+        let page = world
+            .get(&format!("/console/dead-letters/list?{query}"))
+            .await;
         assert_eq!(page.status, 400, "{query}");
         assert!(
             page.html.contains(&format!(r#"id="{field}-mistake""#)),
@@ -149,7 +154,7 @@ async fn a_replay_that_cannot_be_is_refused_with_the_reason() {
     };
     check(
         &[("topic", "Orders")],
-        "A replay needs a topic and a subscription",
+        "Choose a topic and a subscription first",
     )
     .await;
     let owner = [("topic", "Orders"), ("subscription", "Billing")];
@@ -194,7 +199,7 @@ async fn dead_letters_are_resolved_or_deleted_after_a_dry_run() {
         .has(&["order-1", r#"<span class="badge good">resolved</span>"#]);
     let delete = "/console/dead-letters/delete";
     let preview = world.post(&all, delete, &owner).await;
-    preview.has(&["Objects that are deleted as a whole", "class=\"danger\""]);
+    preview.has(&["stored with others that stay", "class=\"danger\""]);
     let done = world.send_form(&preview, delete, &acting).await;
     assert_eq!(done.status, 303);
     world.get(&all).await.has_not(&["order-1"]);
@@ -275,13 +280,13 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
 #[tokio::test]
 async fn subscription_is_chosen_by_link_even_when_deleted() {
     let world = world().await;
-    let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
+    let link = r#"href="/console/dead-letters/list?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
     world
-        .get("/console/dead-letters?reason=EndpointGone")
+        .get("/console/dead-letters/list?reason=EndpointGone")
         .await
         .has(&[link, "Only this subscription"]);
     world.get(LIST).await.has_not(&["Only this subscription"]);
-    let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing""#;
+    let link = r#"href="/console/dead-letters/list?topic=Orders&amp;subscription=Billing""#;
     world.get(&format!("{RECORD}&index=0")).await.has(&[link]);
     world
         .api
@@ -289,7 +294,7 @@ async fn subscription_is_chosen_by_link_even_when_deleted() {
         .await
         .unwrap();
     let page = world
-        .get("/console/dead-letters?topic=ORDERS&subscription=BILLING")
+        .get("/console/dead-letters/list?topic=ORDERS&subscription=BILLING")
         .await;
     page.has(&["order-1", r#"value="ORDERS""#, "Show what to resolve"]);
 }
@@ -322,7 +327,7 @@ async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
             &shown,
             "cannot be sent again",
             "badge bad\">open",
-            "Resolve the 2 dead letters",
+            "Resolve this dead letter",
         ]);
         record.has_not(&["/subscriptions/", "Send this event again"]);
         record.has(&[&*format!("/console/topics/{topic}/events/order-1")]);

@@ -3,11 +3,29 @@
 use maud::{Markup, html};
 
 use super::search::DeadLetterSearch;
+use super::send_since::{rate_field, send_since_address};
+use super::ticked::TICKED;
 use crate::address::PageAddress;
 use crate::display::foreign_text;
 use crate::filters::{checkbox, hidden_fields};
 use crate::page::form_token;
 use crate::visit::PageVisit;
+
+/// The actions on the dead letters that are ticked, inside the form of their boxes.
+pub(super) fn tick_buttons() -> Markup {
+    html! {
+        (hidden_fields(&[(TICKED.0, Some(TICKED.1))]))
+        (former_tick())
+        div.actions {
+            button type="submit" formaction=(PageAddress::new(&["dead-letters", "replay"])) {
+                "Send the ticked again…"
+            }
+            button type="submit" formaction=(PageAddress::new(&["dead-letters", "resolve"])) {
+                "Resolve the ticked…"
+            }
+        }
+    }
+}
 
 /// The forms, for a subscription that is chosen. One that is deleted can get nothing again.
 pub(super) fn action_forms(
@@ -30,6 +48,11 @@ pub(super) fn action_forms(
             p.hint { "A replay sends the dead letters that these filters select again. First you see what it \
                       would send. A dead letter is resolved once its event is delivered." }
             (replay_form(search, visit))
+            p {
+                a href=(send_since_address(topic, name, search.from.as_deref())) {
+                    "Send again since a time, also what was delivered"
+                }
+            }
         }
         h2 { "Resolve" }
         p.hint { "A resolved dead letter needs nothing more: lists and replays leave it out." }
@@ -47,10 +70,7 @@ fn replay_form(search: &DeadLetterSearch, visit: &PageVisit) -> Markup {
         form.filters method="post" action=(PageAddress::new(&["dead-letters", "replay"])) {
             (form_token(&visit.form_token))
             (hidden_fields(&search.hidden_fields()))
-            div {
-                label for="ratePerSecond" { "Events per second" }
-                input #ratePerSecond name="ratePerSecond" type="number" min="1" max="1000" value="100";
-            }
+            (rate_field())
             (former_tick())
             div { button.primary type="submit" { "Show what a replay would send" } }
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
-use crate::address::PageAddress;
+use crate::address::{PageAddress, page_path};
 use crate::api::{ApiRefusal, ManageApi};
 use crate::console::PageContext;
 use crate::display::number;
@@ -44,8 +44,6 @@ struct EndingForm {
     is_dry_run: bool,
     search: DeadLetterSearch,
     include_former: bool,
-    /// The place where an earlier request stopped.
-    cursor: String,
 }
 
 /// Shows what to resolve or, in the second step, resolves it.
@@ -83,7 +81,6 @@ async fn end_letters(
             search
         },
         include_former: fields.get("includeFormer") == "true",
-        cursor: fields.get("cursor").to_owned(),
     };
     let Some(target) = asked.search.action_target(asked.end.verb) else {
         return Err(asked.refused_page(&ApiRefusal::default()));
@@ -95,10 +92,14 @@ async fn end_letters(
     if is_dry_run {
         return Ok(asked.preview_page(&answer, visit).into_response());
     }
-    if answer.in_progress || answer.cursor.is_some() || !answer.failures.is_empty() {
-        return Ok(asked.partial_page(&answer, visit).into_response());
+    let is_long = answer.in_progress || answer.cursor.is_some();
+    if let Some(id) = answer.id.as_deref().filter(|_| is_long) {
+        return Ok(Redirect::to(&page_path(&["work", id])).into_response());
     }
-    let list = asked.search.page_address(None).to_string();
+    if !answer.failures.is_empty() {
+        return Ok(asked.partial_page(&answer).into_response());
+    }
+    let list = asked.search.page_after_action();
     Ok(Redirect::to(&address_after(&list, end.done, visit.now)).into_response())
 }
 
@@ -107,9 +108,6 @@ impl EndingForm {
         let mut body = self.search.request_body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
-        if !self.cursor.is_empty() {
-            body.insert("cursor".to_owned(), self.cursor.as_str().into());
-        }
         body
     }
 
@@ -129,7 +127,7 @@ impl EndingForm {
             (self.search.until_hint())
             div.actions {
                 @if answer.events > 0 {
-                    (self.action_form(visit, None, &format!("{} these dead letters", self.title())))
+                    (self.action_form(visit, &format!("{} these dead letters", self.title())))
                 }
                 (self.search.back_link())
             }
@@ -140,23 +138,12 @@ impl EndingForm {
         ConsolePage::new(title, body).in_section(MenuSection::DeadLetters)
     }
 
-    /// The page of a request that did not come to the end, or not without failures.
-    fn partial_page(&self, answer: &ResolveResponse, visit: &PageVisit) -> ConsolePage {
+    /// The page of a request that came to the end, but not without failures.
+    fn partial_page(&self, answer: &ResolveResponse) -> ConsolePage {
         let body = html! {
-            p.done role="status" {
-                @if answer.in_progress {
-                    "Another request does the same now, and goes on until all of it is done."
-                } @else {
-                    (number(answer.events)) " dead letters were " (self.end.done) "."
-                }
-            }
+            p.done role="status" { (number(answer.events)) " dead letters were " (self.end.done) "." }
             (self.count_facts(answer))
-            div.actions {
-                @if let Some(cursor) = &answer.cursor {
-                    (self.action_form(visit, Some(cursor), "Continue with the rest"))
-                }
-                (self.search.back_link())
-            }
+            div.actions { (self.search.back_link()) }
         };
         ConsolePage::new(self.title(), body).in_section(MenuSection::DeadLetters)
     }
@@ -164,34 +151,27 @@ impl EndingForm {
     fn count_facts(&self, answer: &ResolveResponse) -> Markup {
         html! {
             dl.facts {
-                dt { "Objects that have them" }
-                dd { (number(answer.objects)) }
-                @if self.end.done == DELETE.done {
-                    dt { "Objects that are deleted as a whole" }
-                    dd { (number(answer.deleted_objects)) }
-                }
                 dt { "Left out because they are resolved already" }
                 dd { (number(answer.resolved)) }
                 (left_out_facts(&answer.left_out))
                 dt { "Cannot be read" }
                 dd { (number(answer.failed)) }
             }
+            @if self.end.done == DELETE.done {
+                p.hint { "A dead letter that is stored with others that stay is resolved instead." }
+            }
             (failure_list(&answer.failures, "What cannot be read"))
         }
     }
 
-    fn action_form(&self, visit: &PageVisit, cursor: Option<&str>, text: &str) -> Markup {
+    fn action_form(&self, visit: &PageVisit, text: &str) -> Markup {
         let class = if self.end.done == DELETE.done {
             "danger"
         } else {
             "primary"
         };
         let former = self.include_former.then_some("true");
-        let more = [
-            ("includeFormer", former),
-            ("cursor", cursor),
-            (STEP.0, Some(STEP.1)),
-        ];
+        let more = [("includeFormer", former), (STEP.0, Some(STEP.1))];
         html! {
             form method="post" action=(PageAddress::new(&["dead-letters", self.end.verb])) {
                 (form_token(&visit.form_token))
@@ -219,13 +199,13 @@ impl EndingForm {
     }
 
     fn refused_page(&self, refusal: &ApiRefusal) -> ConsolePage {
-        let list = self.search.page_address(None).to_string();
+        let list = self.search.page_after_action();
         let body = html! {
-            @if self.search.owner().is_some() {
+            @if let Some(missing) = self.search.missing_text() {
+                p { (missing) }
+            } @else {
                 (problem_box(refusal))
                 @if !self.is_dry_run { (uncertainty_hint(refusal, self.done_clause(), &list, "the dead letters")) }
-            } @else {
-                p { "Choose a topic and a subscription first." }
             }
             p { (self.search.back_link()) }
         };

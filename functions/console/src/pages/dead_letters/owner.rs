@@ -1,16 +1,14 @@
-//! The subscription whose dead letter is shown, and how many letters of the object are open.
+//! The subscription whose dead letter is shown, and which letters beside it are resolved.
 
-use axum::http::Method;
+use axum::http::StatusCode;
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::ResolveResponse;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{ResolvedLetters, layout};
 
 use super::rows::state_badge;
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
 use crate::api::{ManageApi, RequestTarget};
-use crate::display::number;
 use crate::filters::hidden_fields;
 use crate::page::form_token;
 use crate::pages::known_topic::{KnownTopic, subscription_link};
@@ -24,17 +22,16 @@ pub(super) struct LetterOwner {
     /// Whether the subscription is gone, so that nothing can be sent to it.
     pub(super) is_deleted: bool,
     object: String,
-    /// The letters of the object that are not resolved, if that is known.
-    open: Option<u64>,
+    /// The letters of the object that are resolved, if that is known.
+    resolved: Option<ResolvedLetters>,
 }
 
 impl LetterOwner {
     /// Asks for the subscription of an object. `None` if its key names none.
     pub(super) async fn load(api: &ManageApi, object: &str) -> Option<Self> {
         let (topic, subscription) = layout::dead_letter_owner(object)?;
-        let search = DeadLetterSearch::of_object(topic.as_str(), subscription.as_str(), object);
         let topic_asked = KnownTopic::load(api, topic.as_str());
-        let (known, open) = join(topic_asked, open_letters(api, &search)).await;
+        let (known, resolved) = join(topic_asked, load_resolved(api, object)).await;
         let named = known
             .subscription(subscription.as_str())
             .map(|(name, _)| name);
@@ -43,7 +40,7 @@ impl LetterOwner {
             subscription: named.unwrap_or(&subscription).to_string(),
             is_deleted: known.has_deleted(subscription.as_str()),
             object: object.to_owned(),
-            open,
+            resolved,
         })
     }
 
@@ -55,57 +52,46 @@ impl LetterOwner {
         }
     }
 
-    /// The state of the object's `letters`. `None` if it is not known.
-    pub(super) fn state_text(&self, letters: usize) -> Option<Markup> {
-        let open = self.open?;
-        let is_partial = open > 0 && open < u64::try_from(letters).unwrap_or(u64::MAX);
-        Some(html! {
-            @if is_partial {
-                (number(open)) " of the " (letters) " dead letters of this object are open"
-            } @else {
-                (state_badge(open == 0))
-            }
-        })
+    /// The state of the letter in this place. `None` if it is not known.
+    pub(super) fn state_text(&self, index: usize) -> Option<Markup> {
+        let resolved = self.resolved.as_ref()?;
+        Some(state_badge(resolved.is_resolved(index)))
     }
 
-    /// The form that resolves what is open of the object. It begins with a dry run.
-    pub(super) fn resolve_form(&self, visit: &PageVisit) -> Markup {
-        let search = DeadLetterSearch::of_object(&self.topic, &self.subscription, &self.object);
-        let Some(open) = self.open.filter(|open| *open > 0) else {
+    /// The form that resolves the letter in this place, unless it is resolved. It begins with a dry
+    /// run.
+    pub(super) fn resolve_form(&self, index: usize, visit: &PageVisit) -> Markup {
+        let is_resolved = self
+            .resolved
+            .as_ref()
+            .is_some_and(|resolved| resolved.is_resolved(index));
+        if is_resolved {
             return html! {};
-        };
+        }
+        let letter =
+            DeadLetterSearch::of_letter(&self.topic, &self.subscription, &self.object, index);
         html! {
             form method="post" action=(PageAddress::new(&["dead-letters", "resolve"])) {
                 (form_token(&visit.form_token))
-                (hidden_fields(&search.hidden_fields()))
+                (hidden_fields(&letter.hidden_fields()))
                 (hidden_fields(&[("includeFormer", Some("true"))]))
-                button type="submit" {
-                    @if open == 1 { "Resolve this dead letter" }
-                    @else { "Resolve the " (number(open)) " dead letters of this object" }
-                }
+                button type="submit" { "Resolve this dead letter" }
             }
         }
     }
 }
 
-/// The letters of an object that are open: those that a dry run would resolve.
-async fn open_letters(api: &ManageApi, search: &DeadLetterSearch) -> Option<u64> {
-    let (topic, name) = search.owner()?;
-    let target = RequestTarget::new(&[
-        "topics",
-        topic,
-        "subscriptions",
-        name,
-        "dead-letters",
-        "resolve",
-    ]);
-    let mut body = search.request_body();
-    body.insert("dryRun".to_owned(), true.into());
-    body.insert("includeFormer".to_owned(), true.into());
-    let answer = api
-        .send_json::<ResolveResponse>(Method::POST, target, None, &body)
-        .await
-        .ok()?
-        .body;
-    (answer.failed == 0 && answer.cursor.is_none()).then_some(answer.events)
+/// The letters of an object that are resolved. `None` if that cannot be read now.
+async fn load_resolved(api: &ManageApi, object: &str) -> Option<ResolvedLetters> {
+    let list = layout::resolved_letters_key(object);
+    let read = api
+        .get_bytes(RequestTarget::new(&["dead-letters", &list]))
+        .await;
+    match read {
+        Ok((_, bytes)) => ResolvedLetters::parse(&bytes).ok(),
+        Err(refusal) if refusal.status_code() == StatusCode::NOT_FOUND => {
+            Some(ResolvedLetters::default())
+        }
+        Err(_) => None,
+    }
 }

@@ -7,7 +7,7 @@ use posthaste_core::stored::dead_letter::ShownLetter;
 use crate::address::PageAddress;
 use crate::display::cell_text;
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
 
 /// The columns.
 const COLUMNS: [TableColumn; 5] = [
@@ -77,20 +77,18 @@ pub(super) fn match_table(object: &str, letters: &[ShownLetter], places: &[usize
         .take(LETTERS_MAX)
         .map(|(index, letter)| match_row(object, index, letter));
     html! {
-        p { "The object has " (places.len()) " events of this id. Choose one." }
-        (table("Events of this id", &COLUMNS, rows))
+        p { "There are " (places.len()) " dead letters of this id. Choose one." }
+        (data_table("Events of this id", &COLUMNS, rows))
         @if places.len() > LETTERS_MAX { p.hint { "The first " (LETTERS_MAX) " are shown." } }
     }
 }
 
-fn match_row(object: &str, index: usize, letter: &ShownLetter) -> Markup {
-    html! {
-        tr {
-            td { a href=(record_address(object, index)) { "Number " (index + 1) } }
-            td { @if let Some(event_type) = cell_text(letter.event_type.as_deref()) { (event_type) } }
-            td { @if let Some(reason) = cell_text(letter.reason.as_deref()) { (reason) } }
-            td.number { @if let Some(attempts) = letter.attempts { (attempts) } }
-            td.number { @if let Some(status) = letter.status { (status) } }
-        }
-    }
+fn match_row(object: &str, index: usize, letter: &ShownLetter) -> [Markup; COLUMNS.len()] {
+    [
+        html! { a href=(record_address(object, index)) { "Number " (index + 1) } },
+        cell_text(letter.event_type.as_deref()).unwrap_or_default(),
+        cell_text(letter.reason.as_deref()).unwrap_or_default(),
+        html! { @if let Some(attempts) = letter.attempts { (attempts) } },
+        html! { @if let Some(status) = letter.status { (status) } },
+    ]
 }

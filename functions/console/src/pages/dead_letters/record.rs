@@ -86,19 +86,20 @@ impl StoredLetters<'_> {
         let records: Vec<&RawValue> = serde_json::from_slice(bytes).unwrap_or_default();
         html! {
             @if let Some((record, letter)) = records.get(index).zip(self.letters.get(index)) {
-                (self.fact_list(letter))
+                (self.fact_list(index, letter))
                 (self.action_forms(index, letter, visit))
                 h2 { "Record" }
                 (json_body(record.get()))
                 (neighbour_links(self.object, self.letters, index))
+                (technical_facts(self.object, Some(index)))
             }
         }
     }
 
-    fn fact_list(&self, letter: &ShownLetter) -> Markup {
+    fn fact_list(&self, index: usize, letter: &ShownLetter) -> Markup {
         html! {
             dl.facts {
-                @if let Some(state) = self.owner.and_then(|owner| owner.state_text(self.letters.len())) {
+                @if let Some(state) = self.owner.and_then(|owner| owner.state_text(index)) {
                     (fact("State", &state))
                 }
                 (foreign_fact("Event", letter.id.as_deref(), FACT_CHARS_MAX))
@@ -109,7 +110,6 @@ impl StoredLetters<'_> {
                 @if let Some(status) = letter.status {
                     (fact("Status of the last answer", &html! { (status) }))
                 }
-                (fact("Object", &html! { code { (foreign_text(self.object)) } }))
             }
         }
     }
@@ -126,7 +126,7 @@ impl StoredLetters<'_> {
                     a.button href=(PageAddress::for_event(&owner.topic, id)) { "Attempts of the event" }
                     @if !owner.is_deleted { (send_form(owner, self.object, index, id, visit)) }
                 }
-                (owner.resolve_form(visit))
+                (owner.resolve_form(index, visit))
             }
             @if owner.is_deleted {
                 p.hint { "The subscription is deleted, so its dead letters cannot be sent again." }
@@ -163,11 +163,11 @@ fn not_found_note(asked: &RecordPageQuery) -> Markup {
     html! {
         p.empty {
             @if asked.index.is_some() {
-                "The object has no event of this number. "
+                "There is no dead letter of this number here. "
             } @else {
-                "The object has no event of this id. "
+                "There is no dead letter of this id here. "
             }
-            a href=(record_address(&asked.object, 0)) { "Show its first event" } "."
+            a href=(record_address(&asked.object, 0)) { "Show the first one" } "."
         }
     }
 }
@@ -185,8 +185,11 @@ fn list_link(object: &str) -> Markup {
 fn neighbour_links(object: &str, letters: &[ShownLetter], index: usize) -> Markup {
     html! {
         @if letters.len() > 1 {
-            p.hint { "The object has " (letters.len()) " events; this is number " (index + 1) "." }
-            nav.pager aria-label="Events of the object" {
+            p.hint {
+                (number(letters.len() as u64)) " dead letters were written together; this is number "
+                (number(index as u64 + 1)) "."
+            }
+            nav.pager aria-label="Dead letters written together" {
                 @if let Some(before) = index.checked_sub(1) {
                     a.button href=(record_address(object, before)) { "Event before" }
                 }
@@ -198,16 +201,28 @@ fn neighbour_links(object: &str, letters: &[ShownLetter], index: usize) -> Marku
     }
 }
 
+/// The place in the store, for commands and requests that take it.
+fn technical_facts(object: &str, index: Option<usize>) -> Markup {
+    html! {
+        details {
+            summary { "Technical" }
+            dl.facts {
+                (fact("Key in the store", &html! { code { (foreign_text(object)) } }))
+                @if let Some(index) = index { (fact("Index", &html! { (index) })) }
+            }
+        }
+    }
+}
+
 fn unreadable_object(object: &str, bytes: &[u8]) -> Markup {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BODY_CHARS_MAX)]);
     html! {
-        p { "The object is not an array of dead letters. It begins like this." }
+        p { "What is stored here is no list of dead letters. It begins like this." }
         dl.facts {
-            dt { "Object" }
-            dd { code { (foreign_text(object)) } }
             dt { "Bytes" }
             dd { (number(bytes.len() as u64)) }
         }
         pre tabindex="0" { (foreign_cut(&text, BODY_CHARS_MAX)) }
+        (technical_facts(object, None))
     }
 }

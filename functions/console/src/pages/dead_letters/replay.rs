@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::failures::{failure_list, left_out_facts};
 use super::search::DeadLetterSearch;
+use super::send_since::ReplaySourceFields;
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;
 use crate::console::PageContext;
@@ -28,6 +29,7 @@ struct ReplayForm {
     search: DeadLetterSearch,
     rate: String,
     include_former: bool,
+    source: ReplaySourceFields,
 }
 
 /// Shows what the replay would send or, in the second step, starts it.
@@ -73,6 +75,7 @@ impl ReplayForm {
             search,
             rate,
             include_former,
+            source: ReplaySourceFields::from_form(fields),
         }
     }
 
@@ -84,6 +87,7 @@ impl ReplayForm {
             "includeResolved".to_owned(),
             self.search.include_resolved.into(),
         );
+        self.source.write_to(&mut body);
         if !self.rate.is_empty() {
             // A rate that is no number stays a text, which the API refuses by name.
             let rate = self
@@ -100,7 +104,9 @@ impl ReplayForm {
         let body = html! {
             p {
                 "The replay to " (self.search.owner_text()) " would send " (at_least)
-                strong { (number(preview.events)) } " events, at " (self.rate_text()) "."
+                strong { (number(preview.events)) } " events"
+                @if self.source.is_log() { " of the delivery log" }
+                ", at " (self.rate_text()) "."
             }
             (count_facts(preview))
             (failure_list(&preview.failures, "Events that cannot be sent again"))
@@ -132,6 +138,7 @@ impl ReplayForm {
             form method="post" action=(PageAddress::new(&["dead-letters", "replay"])) {
                 (form_token(&visit.form_token))
                 (hidden_fields(&self.search.hidden_fields()))
+                (hidden_fields(&self.source.hidden_fields()))
                 (hidden_fields(&more))
                 button.primary type="submit" { "Start the replay" }
             }
@@ -141,11 +148,11 @@ impl ReplayForm {
     fn refused_page(&self, refusal: &ApiRefusal) -> ConsolePage {
         let replays = PageAddress::new(&["replays"]).to_string();
         let body = html! {
-            @if self.search.owner().is_some() {
+            @if let Some(missing) = self.search.missing_text() {
+                p { (missing) }
+            } @else {
                 (problem_box(refusal))
                 @if !self.is_dry_run { (uncertainty_hint(refusal, "the replay is stored", &replays, "the replays")) }
-            } @else {
-                p { "A replay needs a topic and a subscription." }
             }
             p { (self.search.back_link()) }
         };
@@ -169,8 +176,6 @@ impl ReplayForm {
 fn count_facts(preview: &ReplayPreview) -> Markup {
     html! {
         dl.facts {
-            dt { "Objects with these events" }
-            dd { (number(preview.objects)) }
             @for (reason, events) in &preview.by_reason {
                 dt { "Reason " (foreign_cut(reason, CELL_CHARS_MAX)) }
                 dd { (number(*events)) }

@@ -2,21 +2,24 @@
 //! the same.
 
 use maud::{Markup, html};
-use posthaste_core::api::DeadLetterPage;
+use posthaste_core::api::{DeadLetterPage, LetterGroupView};
 use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::ticked::TickedLetters;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::PATH;
 use crate::display::foreign_text;
 use crate::extract::FormFields;
-use crate::filters::{FormField, ROWS_MAX, checkbox};
+use crate::filters::{FormField, ROWS_MAX, TimeLabels, TimeRangeFields, checkbox};
 use crate::pages::topic_names::TopicNames;
+use crate::parts::{BACK, page_to_go_back_to};
 
 /// The fields of the form that the API may refuse.
 pub(super) const FIELDS: [&str; 6] = ["topic", "subscription", "reason", "type", "from", "to"];
+pub(super) const GROUP_FIELDS: [&str; 4] = ["topic", "subscription", "from", "to"];
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -29,9 +32,12 @@ pub(crate) struct DeadLetterSearch {
     pub(super) event_type: Option<String>,
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
-    /// The only object whose letters an action takes.
+    /// The letters that an action takes one by one.
     #[serde(skip)]
-    object: Option<String>,
+    ticked: TickedLetters,
+    /// The page that an action leads back to.
+    #[serde(skip)]
+    back: Option<String>,
     /// The time of a dry run: the action takes nothing that was written later.
     #[serde(skip)]
     until: Option<String>,
@@ -43,14 +49,21 @@ pub(crate) struct DeadLetterSearch {
 impl DeadLetterSearch {
     /// The search that the fields of a form name.
     pub(super) fn from_form(fields: &FormFields) -> Self {
+        let ticked = TickedLetters::from_form(fields);
+        let named = fields
+            .get_filled("topic")
+            .zip(fields.get_filled("subscription"));
+        let (topic, subscription) = named.or_else(|| ticked.only_owner()).unzip();
+        let back = page_to_go_back_to(fields, "");
         Self {
-            topic: fields.get_filled("topic"),
-            subscription: fields.get_filled("subscription"),
+            topic: topic.or_else(|| fields.get_filled("topic")),
+            subscription: subscription.or_else(|| fields.get_filled("subscription")),
             reason: fields.get_filled("reason"),
             event_type: fields.get_filled("type"),
             from: fields.get_filled("from"),
             to: fields.get_filled("to"),
-            object: fields.get_filled("object"),
+            ticked,
+            back: (!back.is_empty()).then(|| back.to_owned()),
             until: fields.get_filled("until"),
             include_resolved: fields.get("includeResolved") == "true",
             cursor: None,
@@ -68,17 +81,33 @@ impl DeadLetterSearch {
         }
     }
 
-    /// The dead letters of a subscription in one object.
-    pub(super) fn of_object(topic: &str, subscription: &str, object: &str) -> Self {
+    /// One dead letter of a subscription.
+    pub(super) fn of_letter(topic: &str, subscription: &str, object: &str, index: usize) -> Self {
         Self {
-            object: Some(object.to_owned()),
+            ticked: TickedLetters::only(object, index),
             ..Self::of_owner(topic, subscription)
+        }
+    }
+
+    /// The same of one group alone. Its actions lead back to the groups.
+    pub(super) fn narrowed_to(&self, group: &LetterGroupView) -> Self {
+        let of_group = Self::of_owner(&group.topic, &group.subscription);
+        Self {
+            reason: group.reason.map(|reason| reason.as_str().to_owned()),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            include_resolved: self.include_resolved,
+            back: Some(self.groups_address(None).to_string()),
+            ..of_group
         }
     }
 
     /// The same without those that are written from now on. Times that are relative to now become
     /// points in time: the action takes what the dry run counted.
     pub(super) fn frozen_at(self, now: Timestamp) -> Self {
+        if self.ticked.is_used() {
+            return self;
+        }
         let Ok(from) = self.from.as_deref().map(WrittenTime::parse).transpose() else {
             return self;
         };
@@ -133,12 +162,46 @@ impl DeadLetterSearch {
     /// The address of a page of this search.
     pub(super) fn page_address(&self, cursor: Option<&str>) -> PageAddress {
         let address = self.owner_filters().into_iter().chain(self.other_filters());
-        let address = address.fold(PageAddress::new(&["dead-letters"]), |it, (name, value)| {
-            it.query(name, value)
-        });
+        let list = PageAddress::new(&["dead-letters", "list"]);
+        let address = address.fold(list, |it, (name, value)| it.query(name, value));
         address
             .query("includeResolved", self.include_resolved.then_some(true))
             .query("cursor", cursor)
+    }
+
+    /// The address of the groups of this search.
+    pub(super) fn groups_address(&self, cursor: Option<&str>) -> PageAddress {
+        let groups = PageAddress::new(&["dead-letters"]);
+        let filters = self.owner_filters().into_iter().chain(self.time_filters());
+        filters
+            .fold(groups, |it, (name, value)| it.query(name, value))
+            .query("includeResolved", self.include_resolved.then_some(true))
+            .query("cursor", cursor)
+    }
+
+    /// The page that an action of this search leads back to.
+    pub(super) fn page_after_action(&self) -> String {
+        let back = self.back.clone();
+        back.unwrap_or_else(|| self.page_address(None).to_string())
+    }
+
+    /// The same at any time.
+    fn at_any_time(&self) -> Self {
+        Self {
+            from: None,
+            to: None,
+            ..self.clone()
+        }
+    }
+
+    /// The values that hold, each with its label, if it needs one.
+    pub(super) fn chosen_filters(&self) -> Vec<(&'static str, Option<&str>)> {
+        let resolved = ("", self.include_resolved.then_some("resolved too"));
+        let owner = self.owner_filters().into_iter();
+        owner
+            .chain(self.other_filters())
+            .chain([resolved])
+            .collect()
     }
 
     /// The link to the letters of one subscription, where others are shown too.
@@ -170,7 +233,7 @@ impl DeadLetterSearch {
 
     /// The request that does this to the subscription's dead letters; `None` without one.
     pub(super) fn action_target(&self, action: &str) -> Option<RequestTarget> {
-        let (topic, name) = self.owner()?;
+        let (topic, name) = self.owner().filter(|_| self.missing_text().is_none())?;
         Some(RequestTarget::new(&[
             "topics",
             topic,
@@ -187,7 +250,22 @@ impl DeadLetterSearch {
     }
 
     pub(super) fn back_link(&self) -> Markup {
-        html! { a.button href=(self.page_address(None)) { "Back to the dead letters" } }
+        html! { a.button href=(self.page_after_action()) { "Go back" } }
+    }
+
+    /// Why an action has no subscription, or nothing to take. `None` if it has both.
+    pub(super) fn missing_text(&self) -> Option<&'static str> {
+        if self.ticked.is_empty_choice() {
+            return Some("Nothing is ticked. Go back, and tick the dead letters that you mean.");
+        }
+        if self.owner().is_some() {
+            return None;
+        }
+        Some(if self.ticked.is_used() {
+            "The ticked dead letters are of several subscriptions. Go back, and tick those of one."
+        } else {
+            "Choose a topic and a subscription first."
+        })
     }
 
     /// Whether a filter holds.
@@ -204,12 +282,13 @@ impl DeadLetterSearch {
         let rest = [
             resolved,
             ("until", self.until.as_deref()),
-            ("object", self.object.as_deref()),
+            (BACK, self.back.as_deref()),
         ];
         self.owner_filters()
             .into_iter()
             .chain(self.other_filters())
             .chain(rest)
+            .chain(self.ticked.hidden_fields())
             .collect()
     }
 
@@ -217,6 +296,11 @@ impl DeadLetterSearch {
     /// refuses.
     pub(super) fn request_body(&self) -> Map<String, Value> {
         let mut body = Map::new();
+        if self.ticked.is_used() {
+            // What was ticked is meant, whatever the filters of its list say.
+            body.insert("letters".to_owned(), self.ticked.to_json());
+            return body;
+        }
         for (name, value) in self.other_filters() {
             let Some(value) = value else { continue };
             match name {
@@ -226,9 +310,6 @@ impl DeadLetterSearch {
         }
         if let Some(until) = &self.until {
             body.insert("to".to_owned(), until.as_str().into());
-        }
-        if let Some(object) = &self.object {
-            body.insert("keys".to_owned(), vec![object.as_str()].into());
         }
         body
     }
@@ -241,12 +322,35 @@ impl DeadLetterSearch {
     }
 
     fn other_filters(&self) -> [(&'static str, Option<&str>); 4] {
+        let [from, to] = self.time_filters();
         [
             ("reason", self.reason.as_deref()),
             ("type", self.event_type.as_deref()),
-            ("from", self.from.as_deref()),
-            ("to", self.to.as_deref()),
+            from,
+            to,
         ]
+    }
+
+    fn time_filters(&self) -> [(&'static str, Option<&str>); 2] {
+        [("from", self.from.as_deref()), ("to", self.to.as_deref())]
+    }
+}
+
+impl DeadLetterSearch {
+    fn time_fields(
+        &self,
+        refusal: Option<&ApiRefusal>,
+        presets: PageAddress,
+        outage_since: Option<Timestamp>,
+    ) -> Markup {
+        TimeRangeFields::new(self.from.as_deref(), self.to.as_deref(), refusal)
+            .with_labels(TimeLabels {
+                from: "Written from",
+                to: "Written before",
+            })
+            .with_presets(presets)
+            .with_outage(outage_since)
+            .render()
     }
 }
 
@@ -271,32 +375,47 @@ fn missing_topic_refusal() -> ApiRefusal {
     }
 }
 
-/// The form.
+/// The form of the groups.
+pub(super) fn group_filter_form(
+    topics: &TopicNames,
+    search: &DeadLetterSearch,
+    refusal: Option<&ApiRefusal>,
+    outage_since: Option<Timestamp>,
+) -> Markup {
+    let name = search.subscription.as_deref();
+    let subscription = FormField::new("subscription", "Subscription", name, refusal);
+    let presets = search.at_any_time().groups_address(None);
+    html! {
+        form.filters method="get" action={ (PATH) "/dead-letters" } {
+            (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
+            (subscription.with_example("billing").text_input())
+            (search.time_fields(refusal, presets, outage_since))
+            (checkbox("includeResolved", "Include resolved", search.include_resolved))
+            div { button.primary type="submit" { "Search" } }
+        }
+    }
+}
+
+/// The form of the list.
 pub(super) fn filter_form(
     topics: &TopicNames,
     search: &DeadLetterSearch,
     refusal: Option<&ApiRefusal>,
+    outage_since: Option<Timestamp>,
 ) -> Markup {
     let name = search.subscription.as_deref();
     let subscription = FormField::new("subscription", "Subscription", name, refusal);
     let reason = FormField::new("reason", "Reason", search.reason.as_deref(), refusal);
     let event_type = FormField::new("type", "Event type", search.event_type.as_deref(), refusal);
-    let from = FormField::new(
-        "from",
-        "Written from (UTC)",
-        search.from.as_deref(),
-        refusal,
-    );
-    let to = FormField::new("to", "Written before (UTC)", search.to.as_deref(), refusal);
+    let presets = search.at_any_time().page_address(None);
     let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
     html! {
-        form.filters method="get" action={ (PATH) "/dead-letters" } {
+        form.filters method="get" action={ (PATH) "/dead-letters/list" } {
             (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
             (subscription.with_example("billing").text_input())
             (reason.word_select("(any)", &reasons))
             (event_type.with_example("com.example.order.paid").text_input())
-            (from.time_input())
-            (to.time_input())
+            (search.time_fields(refusal, presets, outage_since))
             (checkbox("includeResolved", "Include resolved", search.include_resolved))
             div { button.primary type="submit" { "Search" } }
         }

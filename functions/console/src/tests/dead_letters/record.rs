@@ -40,8 +40,8 @@ async fn a_record_is_shown_as_it_is_stored() {
         ))
         .await
         .has(&[
-            "no event of this number",
-            "Show its first event",
+            "no dead letter of this number",
+            "Show the first one",
             "Dead letters of this subscription",
         ]);
     world
@@ -50,7 +50,7 @@ async fn a_record_is_shown_as_it_is_stored() {
     let page = world
         .get("/console/dead-letters/record?object=MALFORMED%2F2023%2F11%2F14%2F22%2Fx")
         .await;
-    page.has(&["&lt;b&gt;not JSON", "not an array of dead letters"]);
+    page.has(&["&lt;b&gt;not JSON", "no list of dead letters"]);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_hostile_or_large_record_is_text_and_cut() {
         json!({ "id": "large", "deadletterreason": "x", "data": "\"\u{202e}".repeat(500_000) }),
     );
     world.write_letters("a", &letters.into());
-    let mut pages = vec![world.get("/console/dead-letters").await];
+    let mut pages = vec![world.get("/console/dead-letters/list").await];
     for index in 0..5 {
         let url =
             "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
@@ -82,9 +82,9 @@ async fn a_hostile_or_large_record_is_text_and_cut() {
 async fn an_id_that_the_object_does_not_have_shows_no_other_event() {
     let page = world().await.get(&format!("{RECORD}&id=order-9")).await;
     page.has(&[
-        "no event of this id",
+        "no dead letter of this id",
         "Dead letters of this subscription",
-        "Show its first event",
+        "Show the first one",
     ]);
     page.has_not(&["Send this event again", "EndpointGone"]);
 }
@@ -140,7 +140,7 @@ async fn letters_of_one_id_are_listed_to_choose_from() {
     world.write_letters("a", &letters);
     let page = world.get(&format!("{RECORD}&id=1")).await;
     page.has(&[
-        "2 events of this id",
+        "2 dead letters of this id",
         "EndpointGone",
         "TimeToLiveExceeded",
         "&amp;index=0\"",
@@ -190,66 +190,46 @@ async fn a_record_has_its_state_and_is_resolved_after_a_dry_run() {
     let page = world.get(&record).await;
     page.has(&[
         "badge bad\">open",
-        "Resolve the 2 dead letters of this object",
+        "Resolve this dead letter",
         ">Orders</bdi> / <bdi>Billing",
     ]);
-    world.write_letters("b", &json!([letter("order-3", "EndpointGone")]));
     let resolve = "/console/dead-letters/resolve";
-    let object = page.field("object");
-    let owner = [
+    let fields = [
         ("topic", "Orders"),
         ("subscription", "Billing"),
-        ("object", &*object),
+        ("letter", &*page.field("letter")),
+        ("ticked", "true"),
+        ("includeFormer", "true"),
     ];
-    let fields = [&owner[..], &[("includeFormer", "true")]].concat();
     let preview = world.post(&record, resolve, &fields).await;
-    preview.has(&["<strong>2</strong> dead letters would be resolved"]);
-    assert_eq!(preview.field("object"), object);
-    let done = world
-        .send_form(
-            &preview,
-            resolve,
-            &[&fields[..], &[("step", "act")]].concat(),
-        )
-        .await;
+    preview.has(&["<strong>1</strong> dead letters would be resolved"]);
+    assert_eq!(preview.field("letter"), page.field("letter"));
+    let acting = [&fields[..], &[("step", "act")]].concat();
+    let done = world.send_form(&preview, resolve, &acting).await;
     world
         .get(done.location())
         .await
-        .has(&["order-3"])
-        .has_not(&["order-1", "order-2"]);
+        .has(&["order-2"])
+        .has_not(&["order-1"]);
     world
         .get(&record)
         .await
         .has(&["badge good\">resolved"])
         .has_not(&["Resolve th"]);
-    world
-        .get(&record.replace("a.json", "b.json"))
-        .await
-        .has(&["Resolve this dead letter"]);
+    let other = world.get(&format!("{RECORD}&index=1")).await;
+    other.has(&["badge bad\">open", "Resolve this dead letter"]);
 }
 
+/// The key is shown where commands need it, and nowhere else as text.
 #[tokio::test]
-async fn some_open_letters_of_an_object_are_counted() {
-    let world = world().await;
-    let first = [
-        ("topic", "Orders"),
-        ("subscription", "Billing"),
-        ("reason", "EndpointGone"),
-    ];
-    let acting = [&first[..], &[("includeFormer", "true"), ("step", "act")]].concat();
-    let list = world
-        .get("/console/dead-letters?topic=Orders&subscription=Billing")
-        .await;
-    assert_eq!(
-        world
-            .send_form(&list, "/console/dead-letters/resolve", &acting)
-            .await
-            .status,
-        303
+async fn key_of_a_record_is_among_its_technical_facts_alone() {
+    let page = world().await.get(&format!("{RECORD}&index=0")).await;
+    let key = "ORDERS/BILLING/2023/11/14/22/a.json";
+    let (before, technical) = page.html.split_once("<summary>Technical").unwrap();
+    assert!(
+        technical.contains(&format!("<bdi>{key}</bdi>")),
+        "{technical}"
     );
-    let page = world.get(&format!("{RECORD}&index=0")).await;
-    page.has(&[
-        "1 of the 2 dead letters of this object are open",
-        "Resolve this dead letter",
-    ]);
+    assert!(!before.contains(&format!(">{key}")), "{before}");
+    page.has(&["2 dead letters were written together"]);
 }
