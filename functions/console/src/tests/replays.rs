@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
+use posthaste_core::delivery_log::{LogRecord, LogResult};
 use posthaste_core::stored::{ReplayRecord, layout};
 use serde_json::json;
 
 use super::World;
+use super::logged::delivered;
 use crate::api::RequestTarget;
 
 async fn begin(world: &World) -> String {
@@ -195,4 +197,65 @@ async fn an_empty_page_does_not_say_that_there_is_no_replay() {
         "{}",
         page.html
     );
+}
+
+/// Changes the record of a replay.
+fn change(world: &World, id: &str, change: impl FnOnce(&mut ReplayRecord)) {
+    let key = layout::replay_record_key(id);
+    let mut record =
+        ReplayRecord::parse(&world.state.objects_under(&key).pop().unwrap().1).unwrap();
+    record.state = ReplayState::Done;
+    change(&mut record);
+    world.state.write(&key, record.render());
+}
+
+/// A replay of which nothing arrived is red in the list as on its page, and says how many failed.
+#[tokio::test]
+async fn replay_of_which_nothing_arrived_is_red_with_its_counts() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    change(&world, &id, |record| record.progress.queued = 2);
+    let again = |event: &str| LogRecord {
+        run_id: Some(id.clone()),
+        result: LogResult::DeadLettered,
+        ..delivered(event, world.ago(0))
+    };
+    world.log_records(&[again("order-1"), again("order-2")]);
+    for page in ["/console/replays", &format!("/console/replays/{id}")] {
+        world
+            .get(page)
+            .await
+            .has(&[r#"<span class="badge bad">failed"#, "0 delivered, 2 failed"]);
+    }
+}
+
+#[tokio::test]
+async fn replay_that_queued_nothing_is_red_without_a_log() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    change(&world, &id, |record| record.progress.failed = 1_000);
+    world.get("/console/replays").await.has(&[
+        r#"<span class="badge bad">failed"#,
+        "0 delivered, 1,000 failed",
+    ]);
+}
+
+#[tokio::test]
+async fn replay_that_failed_in_part_says_how_many_arrived() {
+    let world = World::with_billing().await;
+    let id = begin(&world).await;
+    change(&world, &id, |record| record.progress.queued = 2);
+    let of_run = |event: &str, result| LogRecord {
+        run_id: Some(id.clone()),
+        result,
+        ..delivered(event, world.ago(0))
+    };
+    world.log_records(&[
+        of_run("order-1", LogResult::Delivered),
+        of_run("order-2", LogResult::Dropped),
+    ]);
+    world
+        .get("/console/replays")
+        .await
+        .has(&[r#"<span class="badge good">done"#, "1 delivered, 1 failed"]);
 }

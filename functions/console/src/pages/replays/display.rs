@@ -10,7 +10,7 @@ use crate::pages::known_topic::subscription_link;
 const RATE_DEFAULT: u32 = 100;
 
 /// The subscription of a replay.
-pub(super) fn target_link(replay: &ReplayView) -> Markup {
+pub(crate) fn target_link(replay: &ReplayView) -> Markup {
     let topic = replay.topic.as_str();
     let name = replay.subscription.as_str();
     subscription_link(
@@ -31,12 +31,12 @@ pub(super) fn rate_text(replay: &ReplayView) -> String {
 }
 
 /// The state of a replay, and its reason.
-pub(super) fn state_badge(replay: &ReplayView) -> Markup {
+pub(crate) fn state_badge(replay: &ReplayView) -> Markup {
     let (class, word) = match replay.state {
         ReplayState::Running if !has_begun(replay) => ("", "starts within a minute"),
         ReplayState::Running => ("good", "running"),
         ReplayState::Waiting => ("warn", "waiting"),
-        // A list does not say what became of the events.
+        // It is not known yet what became of the events.
         ReplayState::Done if replay.queued > 0 && is_open(replay) => ("", "all queued"),
         ReplayState::Done => ("good", "done"),
         ReplayState::Failed => ("bad", "failed"),
@@ -45,9 +45,26 @@ pub(super) fn state_badge(replay: &ReplayView) -> Markup {
     };
     html! {
         span class={ "badge " (class) } { (word) }
+        @if let Some(text) = outcome_text(replay) { " " span.hint { (text) } }
         @if replay.recovery.is_some() { " " span.hint { "by itself, after an outage" } }
         @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
     }
+}
+
+/// What became of the events of a replay that has ended, where some did not get through.
+fn outcome_text(replay: &ReplayView) -> Option<String> {
+    let has_ended = matches!(
+        replay.state,
+        ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
+    );
+    let (delivered, failed_again) = match &replay.outcomes {
+        Some(outcomes) => (outcomes.delivered, outcomes.failed_again),
+        None if replay.queued == 0 => (0, 0),
+        None => return None,
+    };
+    let failed = failed_again + replay.failed;
+    (has_ended && failed > 0)
+        .then(|| format!("{} delivered, {} failed", number(delivered), number(failed)))
 }
 
 /// Whether it is not known what became of each queued event.
