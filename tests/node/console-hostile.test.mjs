@@ -127,7 +127,7 @@ test("dead letters are text", async () => {
   const id = `dead ${IMAGE}`;
   const data = { all: ALL, large: "y".repeat(MEGABYTE / 2) };
   await publish({ id, type: SCRIPT, subject: RIGHT_TO_LEFT, data });
-  await visitor.openUntil("/console/dead-letters?topic=orders&subscription=billing", "dead ");
+  await visitor.openUntil("/console/dead-letters/list?topic=orders&subscription=billing", "dead ");
   await isInert(visitor);
   const record = visitor.page.locator('main a[href^="/console/dead-letters/record"]').first();
   await visitor.open(await record.getAttribute("href"));
@@ -137,7 +137,7 @@ test("dead letters are text", async () => {
 
 test("settings that another operator wrote are text, also in the editor", async () => {
   const visitor = await come();
-  for (const path of ["", "/edit"]) {
+  for (const path of ["", "?tab=danger", "/edit", "/edit?tab=yaml"]) {
     assert.equal(await visitor.open(`/console/topics/orders/subscriptions/billing${path}`), 200);
     await isInert(visitor);
     assert.ok(!(await visitor.page.content()).includes("s3cret"));
@@ -152,7 +152,8 @@ test("addresses that somebody made up are text", async () => {
   for (const text of ALL) {
     const part = encodeURIComponent(text);
     const made = [`/topics/${part}`, `/events?topic=${part}&type=${part}`, `/replays/${part}`, `/${part}`];
-    made.push(`/dead-letters?topic=orders&type=${part}`, `/topics/orders/subscriptions/${part}?done=${part}`);
+    made.push(`/dead-letters?topic=orders&type=${part}`, `/dead-letters?topic=${part}`);
+    made.push(`/topics/orders/subscriptions/${part}?done=${part}`);
     for (const path of made) {
       await visitor.open(`/console${path}`);
       await isInert(visitor);
