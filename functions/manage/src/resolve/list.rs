@@ -11,7 +11,7 @@ use posthaste_core::api::{
 };
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{LetterEnd, LetterEnding, layout};
-use posthaste_ports::{Clock, Ports};
+use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::replay::letter_objects;
 use posthaste_services::{LEFT_AFTER, pages};
 use serde::Deserialize;
