@@ -3,6 +3,7 @@
 mod field;
 mod folded;
 mod outage;
+mod searched_back;
 mod time_range;
 
 use maud::{Markup, html};
@@ -10,6 +11,7 @@ use maud::{Markup, html};
 pub(crate) use self::field::FormField;
 pub(crate) use self::folded::folded_filters;
 pub(crate) use self::outage::load_outage_begin;
+pub(crate) use self::searched_back::searched_back_note;
 pub(crate) use self::time_range::{TimeLabels, TimeRangeFields};
 use crate::address::PageAddress;
 use crate::api::ApiRefusal;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::FromRef;
+use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{LogGapView, LogNote, RecordPage, RecordQuery, RecordView};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{
@@ -82,9 +83,11 @@ impl<P: Ports> EventLog<P> {
             ..row
         });
         let records = rows.collect();
+        let searched_back_to = listed.next.as_ref().map(|next| IsoTimestamp(next.time));
         let cursor = listed.next.map(|next| encode_cursor(&next.to_string()));
         Ok(RecordPage {
             records,
+            searched_back_to,
             complete_until,
             gaps: gaps.iter().map(LogGapView::from).collect(),
             note: note.text(),

@@ -315,6 +315,8 @@ async fn pages(api: &Api, query: &str) -> Vec<Vec<String>> {
     loop {
         let page = api.get(&format!("{LIST}?{query}{cursor}")).await.json();
         pages.push(names(&page));
+        let is_last = page["cursor"].is_null();
+        assert_eq!(page["searchedBackTo"].is_null(), is_last, "{page}");
         match page["cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return pages,

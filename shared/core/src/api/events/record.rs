@@ -27,6 +27,9 @@ pub struct RecordPage {
     /// log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// The time back to which was searched. Left out on the last page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_back_to: Option<IsoTimestamp>,
 }
 
 /// A record of the delivery log: an attempt, or a change of an event without one.
