@@ -124,12 +124,12 @@ pub(super) fn subscription_timeline(
         if room.is_used_up() {
             break;
         }
-        let is_row_s = it.resendable().is_some_and(|row| row.key == delivery.key);
+        let is_of_row = it.resendable().is_some_and(|row| row.key == delivery.key);
         let has_heading = total > 1;
         shown.push(html! {
-            @if has_heading { h3 { "Delivery " code { (foreign_text(&delivery.key)) } " " (state_badge(delivery.state)) } }
+            @if has_heading { (delivery_heading(delivery)) }
             (delivery_timeline(asked, delivery, around, room))
-            (resend_part(delivery, is_row_s, around))
+            (resend_part(delivery, is_of_row, around))
         });
     }
     let end = skip + shown.len();
@@ -150,6 +150,11 @@ pub(super) fn subscription_timeline(
     };
     room.bytes = bytes_before.saturating_sub(HEADING_BYTES + timeline.0.len());
     Some(timeline)
+}
+
+/// The heading of one of several deliveries. It is none of HTML's: it may stand in a folded part.
+fn delivery_heading(it: &DeliveryView) -> Markup {
+    html! { p { strong { "Delivery " code { (foreign_text(&it.key)) } } " " (state_badge(it.state)) } }
 }
 
 fn delivery_timeline(
@@ -215,7 +220,7 @@ fn older_attempts_link(asked: &EventPageRequest<'_>, it: &DeliveryView, end: usi
 }
 
 /// The button that sends a delivery again which the row's does not, or why there is none.
-fn resend_part(it: &DeliveryView, is_row_s: bool, around: &EventPageContext<'_>) -> Markup {
+fn resend_part(it: &DeliveryView, is_of_row: bool, around: &EventPageContext<'_>) -> Markup {
     html! {
         @if around.topic.has_deleted(&it.subscription) {
             p.hint { "The subscription is deleted, so this delivery cannot be sent again." }
@@ -223,7 +228,7 @@ fn resend_part(it: &DeliveryView, is_row_s: bool, around: &EventPageContext<'_>)
             p.hint {
                 "The log does not have the event itself, so this delivery cannot be sent again from here."
             }
-        } @else if !is_row_s {
+        } @else if !is_of_row {
             p { (resend_button(it)) }
         }
     }
