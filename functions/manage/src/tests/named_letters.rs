@@ -120,7 +120,7 @@ async fn letters_of_another_subscription_are_refused_by_name() {
         let problem = ask(&api, action, both).await.problem(400, "bad-settings");
         assert_eq!(problem["member"], "letters", "{action}");
     }
-    assert_eq!(resolved(&api, FIRST), []);
+    assert!(resolved(&api, FIRST).is_empty());
 }
 
 /// Work on single letters that a process leaves is of a version that older programs leave alone.
