@@ -12,6 +12,7 @@ mod logged;
 mod overview;
 mod pressure;
 mod replays;
+mod settings;
 mod sizes;
 mod subscription;
 mod topic;

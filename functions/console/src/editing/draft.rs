@@ -24,6 +24,10 @@ pub(crate) enum EditStep {
     Check,
     /// Save.
     Save,
+    /// Show the settings in the form.
+    ShowForm,
+    /// Show the settings as YAML.
+    ShowYaml,
 }
 
 /// A text that is edited.
@@ -43,6 +47,8 @@ impl EditStep {
         match fields.get("step") {
             "save" => Self::Save,
             "edit" => Self::Edit,
+            "form" => Self::ShowForm,
+            "yaml" => Self::ShowYaml,
             _ => Self::Check,
         }
     }
@@ -51,8 +57,12 @@ impl EditStep {
 impl SettingsDraft {
     /// Reads the draft from a form. Fails if it is longer than the editor allows.
     pub(crate) fn from_form(fields: &FormFields) -> Result<Self, ConsolePage> {
+        // The tab with a form has the text that its fields are laid over.
+        let text = fields
+            .get_filled("base")
+            .unwrap_or_else(|| fields.get("text").to_owned());
         let draft = Self {
-            text: fields.get("text").replace("\r\n", "\n"),
+            text: text.replace("\r\n", "\n"),
             version: fields.get("version").to_owned(),
             name: fields.get("name").trim().to_owned(),
         };

@@ -4,7 +4,6 @@ use maud::{Markup, html};
 use posthaste_core::api::MemberChange;
 use posthaste_yaml::{TextMistake, TextPlace};
 
-use super::draft::SettingsDraft;
 use crate::api::ApiRefusal;
 use crate::display::foreign_cut;
 use crate::page::problem_box;
@@ -33,12 +32,8 @@ pub(crate) fn mistake_list(mistakes: &[TextMistake]) -> Markup {
     }
 }
 
-/// The mistakes that the API found in a draft, or its failure to save it. `page` shows what is
-/// saved.
-pub(crate) fn unsaved_note(draft: &SettingsDraft, refusal: &ApiRefusal, page: &str) -> Markup {
-    if !refusal.is_uncertain() {
-        return mistake_list(&draft.refusal_mistakes(refusal));
-    }
+/// The note of a save of which it is not known whether it happened. `page` shows what is saved.
+pub(crate) fn uncertain_note(refusal: &ApiRefusal, page: &str) -> Markup {
     html! {
         (problem_box(refusal))
         (uncertain::uncertainty_hint(refusal, "this was saved", page, "what is there now"))

@@ -1,8 +1,13 @@
 //! The settings of a topic or a subscription, and how a new one is made: a draft, its mistakes with
 //! their places, what saving would change, and a save of the version that the difference was to.
+//! The draft is in a form, or is YAML.
 
 mod created;
 mod editor;
+mod fields;
+mod form;
+mod form_tab;
+mod help;
 mod present;
 mod review;
 mod target;
@@ -13,20 +18,33 @@ use axum::Router;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use posthaste_core::api::SubscriptionSettings;
+use posthaste_yaml::TextMistake;
+use serde::Deserialize;
 use serde_json::Value;
 
 use self::created::created_page;
 use self::editor::SettingsEditor;
+use self::form::SettingsForm;
 use self::present::{PresentSettings, taken_name_mistake};
 use self::review::review_page;
 use self::target::EditedTarget;
 use crate::console::{PageContext, PageRoutes};
 use crate::editing::{EditStep, SettingsDraft};
-use crate::extract::FormFields;
+use crate::extract::{FormFields, PageQuery};
 use crate::page::{ConsolePage, PageResult};
 use crate::pages::subscription::SubscriptionInUrl;
 use crate::parts::address_after;
 use crate::visit::PageVisit;
+
+/// The name of the tab with YAML.
+const YAML: &str = "yaml";
+
+/// The query of the page.
+#[derive(Debug, Default, Deserialize)]
+struct SettingsQuery {
+    /// The tab that is shown, which is the form unless it is YAML.
+    tab: Option<String>,
+}
 
 /// The routes of this page.
 pub(crate) fn routes() -> PageRoutes {
@@ -39,16 +57,24 @@ pub(crate) fn routes() -> PageRoutes {
 }
 
 /// The form with the present settings.
-async fn show_form(pages: PageContext, visit: PageVisit, target: EditedTarget) -> PageResult {
+async fn show_form(
+    pages: PageContext,
+    visit: PageVisit,
+    target: EditedTarget,
+    PageQuery(query): PageQuery<SettingsQuery>,
+) -> PageResult {
     let present = PresentSettings::load(&pages.api, &target).await?;
     let draft = present
         .first_draft(&target)
         .map_err(|mistake| ConsolePage::bad_request(&mistake.text))?;
     let draft = draft.check_length("Nothing was changed.")?;
+    let is_form = query.tab.as_deref() != Some(YAML);
+    let form = is_form.then(|| read_form(&target, &draft.text));
     let editor = SettingsEditor {
         visit: &visit,
         target: &target,
         draft: &draft,
+        form: form.as_ref().and_then(|form| form.as_ref().ok()),
     };
     Ok(editor.form_page(&[]))
 }
@@ -61,13 +87,38 @@ async fn submit_form(
     fields: FormFields,
 ) -> Result<Response, ConsolePage> {
     let step = EditStep::from_form(&fields);
-    let draft = SettingsDraft::from_form(&fields)?;
-    let editor = SettingsEditor {
+    let sent = SettingsDraft::from_form(&fields)?;
+    let yaml_editor = SettingsEditor {
         visit: &visit,
         target: &target,
-        draft: &draft,
+        draft: &sent,
+        form: None,
     };
-    if step == EditStep::Edit {
+    let form = match wants_form(&fields, step).then(|| read_form(&target, &sent.text)) {
+        None => None,
+        Some(Ok(form)) => Some(form.with_typed(&fields)),
+        Some(Err(mistakes)) => return Err(yaml_editor.formless_page(&mistakes)),
+    };
+    let text = match (&form, step) {
+        (Some(form), EditStep::ShowYaml) => form.to_yaml_tab(),
+        (Some(form), _) => form.to_yaml(),
+        (None, _) => sent.text.clone(),
+    };
+    let draft = SettingsDraft {
+        text,
+        ..sent.clone()
+    };
+    let draft =
+        draft.check_length("Nothing was saved. Go back in your browser to find your text.")?;
+    let editor = SettingsEditor {
+        draft: &draft,
+        form: form.as_ref().filter(|_| step != EditStep::ShowYaml),
+        ..yaml_editor
+    };
+    if matches!(
+        step,
+        EditStep::Edit | EditStep::ShowForm | EditStep::ShowYaml
+    ) {
         return Ok(editor.form_page(&[]).into_response());
     }
     let present = PresentSettings::load(&pages.api, &target)
@@ -88,6 +139,21 @@ async fn submit_form(
             Ok(review_page(&editor, &present, &wanted).into_response())
         }
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
+    }
+}
+
+/// Whether the draft is in the form, or is to be shown in it.
+fn wants_form(fields: &FormFields, step: EditStep) -> bool {
+    step == EditStep::ShowForm || fields.get("tab") == "form"
+}
+
+/// The form with the settings of a text, or the mistakes for which it cannot show them.
+fn read_form(target: &EditedTarget, text: &str) -> Result<SettingsForm, Vec<TextMistake>> {
+    match target {
+        EditedTarget::NewTopic | EditedTarget::Topic { .. } => SettingsForm::for_topic(text),
+        EditedTarget::NewSubscription { .. } | EditedTarget::Subscription { .. } => {
+            SettingsForm::for_subscription(text)
+        }
     }
 }
 

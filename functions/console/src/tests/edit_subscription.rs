@@ -8,6 +8,8 @@ use super::World;
 const NEW: &str = "/console/topics/orders/subscriptions/new";
 const PAGE: &str = "/console/topics/orders/subscriptions/billing";
 const EDIT: &str = "/console/topics/orders/subscriptions/billing/edit";
+const EDIT_YAML: &str = "/console/topics/orders/subscriptions/billing/edit?tab=yaml";
+const NEW_YAML: &str = "/console/topics/orders/subscriptions/new?tab=yaml";
 
 async fn with_orders() -> World {
     let world = World::signed_in().await;
@@ -32,7 +34,7 @@ async fn with_billing() -> World {
 #[tokio::test]
 async fn new_subscription_has_a_template_and_shows_its_secret_once() {
     let world = with_orders().await;
-    let form = world.get(NEW).await;
+    let form = world.get(NEW_YAML).await;
     let template = form.text();
     assert!(
         template.starts_with("# Where the events go.\nendpoint:\n  url: "),
@@ -111,7 +113,7 @@ async fn a_secret_of_one_s_own_is_not_shown_again() {
     let world = with_orders().await;
     let text = "endpoint: { url: 'https://a.example/' }\nsigning: { secrets: \
                 [whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw] }\n";
-    let form = world.get(NEW).await;
+    let form = world.get(NEW_YAML).await;
     let made = world
         .send_form(
             &form,
@@ -128,7 +130,7 @@ async fn a_secret_of_one_s_own_is_not_shown_again() {
 #[tokio::test]
 async fn every_mistake_of_a_new_subscription_is_named_at_once() {
     let world = with_billing().await;
-    let form = world.get(NEW).await;
+    let form = world.get(NEW_YAML).await;
     let text = "endpoint: { url: x }\nretry: {}\ncontentMode: binry\n";
     let refused = world
         .send_form(
@@ -173,7 +175,7 @@ async fn every_mistake_of_a_new_subscription_is_named_at_once() {
 #[tokio::test]
 async fn the_present_settings_are_saved_as_they_are_shown() {
     let world = with_billing().await;
-    let form = world.get(EDIT).await;
+    let form = world.get(EDIT_YAML).await;
     let version = form.field("version");
     let text = form.text();
     form.has(
@@ -199,13 +201,13 @@ async fn the_present_settings_are_saved_as_they_are_shown() {
         (saved.status, saved.page_after()),
         (303, format!("{PAGE}?done=saved").as_str())
     );
-    assert_eq!(world.get(EDIT).await.text(), text);
+    assert_eq!(world.get(EDIT_YAML).await.text(), text);
 }
 
 #[tokio::test]
 async fn the_difference_is_shown_before_it_is_saved() {
     let world = with_billing().await;
-    let form = world.get(EDIT).await;
+    let form = world.get(EDIT_YAML).await;
     let text = form
         .text()
         .replace("maxDeliveryAttempts: 7", "maxDeliveryAttempts: 9");
@@ -223,7 +225,7 @@ async fn the_difference_is_shown_before_it_is_saved() {
         "Save",
         "Go on editing",
     ]);
-    world.get(PAGE).await.has(&["<dd>7</dd>"]);
+    world.get(EDIT).await.has(&[r#"value="7""#]);
     world
         .send_form(&review, EDIT, &fields("edit"))
         .await
@@ -232,13 +234,13 @@ async fn the_difference_is_shown_before_it_is_saved() {
         world.send_form(&review, EDIT, &fields("save")).await.status,
         303
     );
-    world.get(PAGE).await.has(&["<dd>9</dd>"]);
+    world.get(EDIT).await.has(&[r#"value="9""#]);
 }
 
 #[tokio::test]
 async fn mistakes_of_an_edit_are_named_with_their_places() {
     let world = with_billing().await;
-    let form = world.get(EDIT).await;
+    let form = world.get(EDIT_YAML).await;
     for (text, expected) in [
         (
             "endpoint: { url: 'https://a.example/', timeout: PT2M }",
@@ -278,7 +280,7 @@ async fn mistakes_of_an_edit_are_named_with_their_places() {
 #[tokio::test]
 async fn mistake_that_only_the_server_finds_has_its_place() {
     let world = with_billing().await;
-    let form = world.get(EDIT).await;
+    let form = world.get(EDIT_YAML).await;
     let version = form.field("version");
     let text = "endpoint: { url: 'https://10.0.0.1/' }";
     let fields = [
@@ -300,7 +302,7 @@ async fn mistake_that_only_the_server_finds_has_its_place() {
 #[tokio::test]
 async fn a_change_meanwhile_is_told_and_not_overwritten() {
     let world = with_billing().await;
-    let form = world.get(EDIT).await;
+    let form = world.get(EDIT_YAML).await;
     let version = form.field("version");
     let text = form.text();
     let other = json!({ "endpoint": { "url": "https://other.example.com/hooks" } });
@@ -362,7 +364,7 @@ async fn settings_that_are_long_are_cut_and_not_edited() {
             shown.html.len()
         );
     }
-    let refused = world.get(EDIT).await;
+    let refused = world.get(EDIT_YAML).await;
     assert!(
         refused.status == 413 && refused.html.contains("posthaste apply"),
         "{}",

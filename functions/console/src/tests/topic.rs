@@ -114,7 +114,7 @@ fn key(html: &str, name: &str) -> String {
 async fn a_topic_is_edited_by_its_difference() {
     let world = with_orders().await;
     let edit = "/console/topics/Orders/edit";
-    let form = world.get(edit).await;
+    let form = world.get("/console/topics/Orders/edit?tab=yaml").await;
     form.has(&["inputSchema: CloudEvents\ndeliveryLog: attempts\n"])
         .has_not(&["subscriptions:", "Orders\n"]);
     let version = form.field("version");

@@ -46,10 +46,12 @@ fn new_settings(editor: &SettingsEditor<'_>, wanted: &WantedSettings) -> Markup 
 
 /// The buttons that save what is shown, or go back to the form.
 fn decision_form(editor: &SettingsEditor<'_>, version: &str) -> Markup {
+    let tab = if editor.form.is_some() { "form" } else { "" };
     let fields = [
         ("version", version),
         ("name", &editor.draft.name),
         ("text", &editor.draft.text),
+        ("tab", tab),
     ];
     html! {
         form method="post" action=(editor.target.edit_path()) {
