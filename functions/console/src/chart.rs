@@ -6,10 +6,12 @@ use maud::{Markup, PreEscaped, html};
 use crate::recent::ChartWindow;
 
 mod axis;
+mod dots;
 mod frame;
 mod path;
 mod unit;
 
+pub(crate) use dots::{ChartDot, DotChart};
 pub(crate) use frame::ChartShape;
 use frame::{HEIGHT, LEFT, RIGHT, WIDTH};
 pub(crate) use unit::ChartUnit;

@@ -1,27 +1,33 @@
-//! A subscription.
+//! A subscription: its health, its last attempts and what can be done. Its settings have a page of
+//! their own.
 
 mod actions;
+mod attempts;
+mod danger;
 pub(crate) mod filter;
 pub(crate) mod health;
 mod in_url;
-mod policy;
 pub(crate) mod state;
+mod tabs;
 pub(crate) mod waiting;
 
-use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::{EndpointValidation, SubscriptionSettings};
+use posthaste_core::api::SubscriptionSettings;
+use serde::Deserialize;
 
 use self::actions::action_buttons;
+use self::attempts::LastAttempts;
+use self::danger::danger_part;
 pub(crate) use self::in_url::SubscriptionInUrl;
-use self::policy::{header_facts, retry_policy_facts, signing_section};
+use self::tabs::{DANGER, SubscriptionTab, tab_links};
 use crate::address;
 use crate::console::PageContext;
-use crate::display::foreign_text;
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::extract::{PageQuery, PathParts};
-use crate::page::{ConsolePage, MenuSection, PageResult};
-use crate::pages::deletion;
-use crate::parts::{DoneNoticeQuery, body_block, duration_text, fact};
+use crate::page::{ConsolePage, MenuSection};
+use crate::parts::{DoneNoticeQuery, fact};
 use crate::visit::PageVisit;
 
 /// The notices of actions.
@@ -42,18 +48,25 @@ const DONE: [(&str, &str); 10] = [
         "validate",
         "The endpoint was asked. The state below says what it answered.",
     ),
-    ("no-hold", "No hold was in its way."),
-    ("hold-ended", HOLD_ENDED),
-    ("forced", FORCED),
+    ("no-hold", "Nothing was in its way."),
+    ("hold-ended", TRIED_AGAIN),
+    ("forced", OUTLOOK),
 ];
 
-/// The effect of a force that ended a hold.
-const HOLD_ENDED: &str = "Its hold has ended. If its whole link was held, other subscriptions whose endpoint \
-    has the same scheme, host and port are tried again too.";
+/// The effect of a retry of something that was down.
+const TRIED_AGAIN: &str = "Its endpoint is tried again. If its whole link was down, so are other subscriptions \
+    whose endpoint has the same scheme, host and port.";
 
-/// The outlook on events that wait for a subscription that was forced.
-const FORCED: &str = "Events that are held or parked go out within a minute, little by little at first. \
+/// The outlook on events that wait for a subscription that is tried again.
+const OUTLOOK: &str = "Events that wait go out within a minute, little by little at first. \
     Retries that are already in the queue go out within 15 minutes.";
+
+/// The query of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct SubscriptionQuery {
+    /// The part that is shown.
+    tab: Option<String>,
+}
 
 /// The page.
 pub(crate) async fn show_page(
@@ -61,53 +74,65 @@ pub(crate) async fn show_page(
     visit: PageVisit,
     PathParts([topic, name]): PathParts<2>,
     PageQuery(done): PageQuery<DoneNoticeQuery>,
-) -> PageResult {
+    PageQuery(query): PageQuery<SubscriptionQuery>,
+) -> Result<Response, ConsolePage> {
     let named = SubscriptionInUrl {
         topic: &topic,
         name: &name,
     };
-    let shown: SubscriptionSettings = pages.api.get(named.request_target(&[])).await?;
+    let tab = match query.tab.as_deref() {
+        Some("settings") => return Ok(Redirect::to(&named.page_path(&["edit"])).into_response()),
+        Some("yaml") => {
+            let yaml = format!("{}?tab=yaml", named.page_path(&["edit"]));
+            return Ok(Redirect::to(&yaml).into_response());
+        }
+        Some(DANGER) => SubscriptionTab::Danger,
+        _ => SubscriptionTab::Now,
+    };
+    let shown = pages
+        .api
+        .get::<SubscriptionSettings>(named.request_target(&[]));
+    let (shown, attempts) = match tab {
+        SubscriptionTab::Now => {
+            let (shown, attempts) = join(shown, LastAttempts::load(&pages.api, named)).await;
+            (shown?, Some(attempts))
+        }
+        SubscriptionTab::Danger => (shown.await?, None),
+    };
     let named = SubscriptionInUrl {
         name: shown.name.as_ref().map_or(&name, |name| name.as_str()),
         ..named
     };
-    let settings = settings_text(&shown)?;
     let page = html! {
         (done.notice(visit.now, &DONE))
         p { "A subscription of the topic " a href=(address::topic_path(&topic, &[])) { (foreign_text(&topic)) } "." }
-        // Above the state, so that no button moves while the state grows and shrinks.
-        section #actions data-live aria-label="Actions" { (action_buttons(&visit, named, &shown)) }
-        h2 { "State" }
-        section #now data-live aria-label="State" { (state_facts(&shown)) }
-        div.actions {
-            a.button href=(named.list_path("events")) { "Events and attempts" }
-            a.button href=(named.list_path("dead-letters")) { "Dead letters" }
+        (tab_links(named, tab))
+        @match &attempts {
+            Some(attempts) => (now_part(&visit, named, &shown, attempts)),
+            None => (danger_part(&visit, named, &shown)),
         }
-        h2 { "Endpoint" } (endpoint_facts(&shown))
-        h2 { "Filter" } (filter::fact_list(&shown.filter))
-        h2 { "Retry policy" } (retry_policy_facts(&shown))
-        h2 { "Headers" } (header_facts(&shown.delivery_headers))
-        h2 { "Signing" } (signing_section(&visit, named, &shown.signing))
-        h2 { "All settings" }
-        div.actions { a.button href=(named.page_path(&["edit"])) { "Edit subscription" } }
-        details { summary { "Show as YAML" } (body_block("Settings as YAML", &settings)) }
-        h2 { "Delete" }
-        (deletion::confirm_form(&visit, "subscription", named.name, &named.page_path(&["delete"]),
-            &html! { "Events that wait: " (waiting::count_text(&shown)) ". " }))
     };
-    Ok(ConsolePage::new(format!("{topic} / {}", named.name), page).in_section(MenuSection::Topics))
+    Ok(ConsolePage::new(format!("{topic} / {}", named.name), page)
+        .in_section(MenuSection::Topics)
+        .into_response())
 }
 
-/// The settings as YAML.
-pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, ConsolePage> {
-    posthaste_yaml::to_text(&shown.settings_only()).map_err(|error| {
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            "settings cannot be shown"
-        );
-        ConsolePage::bad_request("the settings cannot be written as YAML")
-            .with_status(StatusCode::INTERNAL_SERVER_ERROR)
-    })
+/// The health, the buttons and the last attempts.
+fn now_part(
+    visit: &PageVisit,
+    named: SubscriptionInUrl<'_>,
+    shown: &SubscriptionSettings,
+    attempts: &LastAttempts,
+) -> Markup {
+    html! {
+        // The sentence has room for its longest form, so that no button moves while it changes.
+        section #health.tile data-live aria-label="Health" { (health::health_sentence(shown, visit.now)) }
+        section #actions data-live aria-label="Actions" { (action_buttons(visit, named, shown)) }
+        h2 { "Last attempts" }
+        section #attempts data-live aria-label="Last attempts" { (attempts.render(named, visit.now)) }
+        h2 { "State" }
+        section #now data-live aria-label="State" { (state_facts(shown)) }
+    }
 }
 
 fn state_facts(shown: &SubscriptionSettings) -> Markup {
@@ -118,36 +143,8 @@ fn state_facts(shown: &SubscriptionSettings) -> Markup {
             (fact("Circuit", &health::describe_circuit(shown)))
             (fact("Waiting", &waiting::describe_waiting(shown.waiting.as_deref())))
             (fact("Last attempt", &waiting::describe_last_outcome(shown.last_outcome.as_deref())))
+            (fact("Endpoint", &foreign_text(&shown.endpoint.url)))
+            (fact("Filter", &foreign_cut(&filter::summary(&shown.filter), 4 * CELL_CHARS_MAX)))
         }
     }
-}
-
-fn endpoint_facts(shown: &SubscriptionSettings) -> Markup {
-    let endpoint = &shown.endpoint;
-    html! {
-        dl.facts {
-            (fact("URL", &foreign_text(&endpoint.url)))
-            @if let Some(fallback) = &endpoint.fallback_url { (fact("Fallback URL", &foreign_text(fallback))) }
-            (fact("Timeout", &html! { (endpoint.timeout.map_or("PT30S (default)".to_owned(), duration_text)) }))
-            @if let Some(rate) = endpoint.max_requests_per_second {
-                (fact("Most requests a second", &html! { (rate) }))
-            }
-            @if let Some(most) = endpoint.max_concurrent_requests {
-                (fact("Most requests at once", &html! { (most) }))
-            }
-            (fact("Consent", &consent_text(endpoint.validation)))
-            @if let Some(schema) = shown.delivery_schema {
-                (fact("Schema", &html! { (format!("{schema:?}")) }))
-            }
-        }
-    }
-}
-
-fn consent_text(validation: EndpointValidation) -> Markup {
-    let text = match validation {
-        EndpointValidation::None => "not asked",
-        EndpointValidation::CloudEvents => "asked by the abuse protection of CloudEvents",
-        EndpointValidation::EventGrid => "asked by Event Grid's validation event",
-    };
-    html! { (text) }
 }

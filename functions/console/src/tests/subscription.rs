@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::response::IntoResponse;
+use posthaste_core::delivery_log::LogRecord;
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
+use super::logged::{HOSTILE, delivered, refused};
 use super::{ShownPage, World};
+use crate::ConsoleState;
 use crate::api::RequestTarget;
 
 const PAGE: &str = "/console/topics/orders/subscriptions/billing";
@@ -23,65 +31,163 @@ async fn plain() -> World {
     with_billing(json!({ "endpoint": { "url": "https://billing.example.com/hooks" } })).await
 }
 
+const DANGER: &str = "/console/topics/orders/subscriptions/billing?tab=danger";
+
 async fn act(world: &World, action: &str) -> ShownPage {
-    world.post(PAGE, &format!("{PAGE}/{action}"), &[]).await
+    let page = if action == "disable" { DANGER } else { PAGE };
+    world.post(page, &format!("{PAGE}/{action}"), &[]).await
 }
 
 #[tokio::test]
-async fn all_of_a_subscription_is_shown() {
-    let filter = json!({
-        "includedEventTypes": ["order.paid"], "subjectEndsWith": "/eu",
-        "advancedFilters": [{ "operatorType": "NumberIn", "key": "data.amount", "values": [1, 2] }],
-    });
+async fn page_begins_with_health_and_leads_to_its_parts() {
     let world = with_billing(json!({
-        "endpoint": { "url": "https://billing.example.com/hooks", "timeout": "PT5S" },
-        "filter": filter,
-        "retryPolicy": { "maxDeliveryAttempts": 7, "schedule": ["PT1M", "PT2M"] },
-        "deliveryHeaders": [
-            { "name": "X-Tenant", "value": "acme" },
-            { "name": "Authorization", "value": "s3cret", "isSecret": true },
-            { "name": "X-Order", "fromEvent": "/data/id" },
-        ],
+        "endpoint": { "url": "https://billing.example.com/hooks" },
+        "filter": { "includedEventTypes": ["order.paid"], "subjectEndsWith": "/eu" },
+        "deliveryHeaders": [{ "name": "Authorization", "value": "s3cret", "isSecret": true }],
     }))
     .await;
+    let page = world.get(PAGE).await;
+    page.has(&[
+        r#"<nav class="actions" aria-label="Parts of the subscription">"#,
+        r#"aria-current="page">Now</a>"#,
+        "its events arrive",
+        "There was no attempt within 24 hours.",
+        "billing.example.com/hooks",
+        "order.paid; subject ends with /eu",
+        &format!("href=\"{PAGE}/edit\""),
+        &format!("href=\"{PAGE}/edit?tab=yaml\""),
+        &format!("href=\"{PAGE}?tab=danger\""),
+        "href=\"/console/events?topic=orders&amp;subscription=billing\"",
+        "href=\"/console/dead-letters?topic=orders&amp;subscription=billing\"",
+    ])
+    .has_not(&["s3cret", "whsec_", "/delete\"", "/rotate-secret\""]);
+    let danger = world.get(DANGER).await;
+    danger
+        .has(&[
+            r#"aria-current="page">Danger</a>"#,
+            "<code>(masked:",
+            &format!("action=\"{PAGE}/rotate-secret\""),
+            &format!("action=\"{PAGE}/disable\""),
+            &format!("action=\"{PAGE}/delete\""),
+        ])
+        .has_not(&["s3cret", "whsec_", "Last attempts"]);
+    for (tab, leads_to) in [("settings", "/edit"), ("yaml", "/edit?tab=yaml")] {
+        let led = world.get(&format!("{PAGE}?tab={tab}")).await;
+        assert_eq!(
+            (led.status, led.location()),
+            (303, &*format!("{PAGE}{leads_to}"))
+        );
+    }
+    for page in ["crm", "crm?tab=danger"] {
+        let unknown = format!("/console/topics/orders/subscriptions/{page}");
+        assert_eq!(world.get(&unknown).await.status, 404);
+    }
+}
+
+/// The last 20 attempts are a table, and all that were read are dots of the chart.
+#[tokio::test]
+async fn last_attempts_are_a_chart_and_a_table() {
+    let world = World::with_billing().await;
+    let mut records: Vec<_> = (0..30)
+        .map(|number| delivered(&format!("order-{number}"), world.ago(100 + number)))
+        .collect();
+    records.push(refused("order-bad", world.ago(50)));
+    world.log_records(&records);
+    let page = world
+        .get("/console/topics/Orders/subscriptions/Billing")
+        .await;
+    page.has(&[
+        "Response times of the last 31 attempts",
+        "31 values, 1 of failures",
+        "50 s ago",
+        "retried later",
+        "Busy",
+        "503 <bdi>thanks</bdi>",
+        "12 ms",
+        "/events/order-bad\"",
+        "/events/order-18\"",
+    ])
+    .has_not(&["/events/order-19\""]);
+}
+
+#[tokio::test]
+async fn attempts_with_hostile_texts_are_text_and_bounded() {
+    let world = World::with_billing().await;
+    let long = "\"".repeat(2_000);
+    let texts = HOSTILE.iter().copied().chain([long.as_str()]).cycle();
+    let records: Vec<_> = texts
+        .zip(0..60)
+        .map(|(text, number)| LogRecord {
+            event_id: Some(text.to_owned()),
+            answer: Some(text.to_owned()),
+            reason: Some(text.to_owned()),
+            ..refused(&format!("order-{number}"), world.ago(100 + number))
+        })
+        .collect();
+    world.log_records(&records);
+    let page = world
+        .get("/console/topics/Orders/subscriptions/Billing")
+        .await;
+    page.has(&["60 values, 60 of failures", "&lt;script&gt;"])
+        .has_not(&["<script>alert", "<img", "\u{202e}"]);
+    assert!(page.html.len() < 60_000, "{}", page.html.len());
+}
+
+#[tokio::test]
+async fn log_that_is_off_is_said_in_a_sentence() {
+    let world = World::signed_in().await;
+    world
+        .put(&["topics", "orders"], json!({ "deliveryLog": "off" }))
+        .await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
     world
         .get(PAGE)
         .await
-        .has(&[
-            "billing.example.com/hooks",
-            "PT5S",
-            "order.paid",
-            "/eu",
-            "data.amount",
-            "NumberIn",
-            "1, 2",
-            "<dd>7</dd>",
-            "PT1M, PT2M",
-            "<bdi>acme</bdi>",
-            "<bdi>(masked)</bdi>",
-            "/data/id",
-            "<code>(masked:",
-            "  maxDeliveryAttempts: 7",
-            "href=\"/console/events?topic=orders&amp;subscription=billing\"",
-            "href=\"/console/dead-letters?topic=orders&amp;subscription=billing\"",
-        ])
-        .has_not(&["s3cret", "whsec_"]);
-    assert_eq!(
-        world
-            .get("/console/topics/orders/subscriptions/crm")
-            .await
-            .status,
-        404
-    );
+        .has(&["<p class=\"empty\"><bdi>The delivery log"])
+        .has_not(&["Response times of", "no attempt within"]);
+}
+
+/// A log that cannot be read takes nothing else from the page.
+#[tokio::test]
+async fn page_without_its_log_still_shows_state_and_buttons() {
+    let world = plain().await;
+    let routes = world.api_routes.clone();
+    let answer = move |request: Request<Body>| {
+        let fails = request.uri().path().ends_with("/attempts");
+        let routes = routes.clone();
+        async move {
+            if fails {
+                StatusCode::SERVICE_UNAVAILABLE.into_response()
+            } else {
+                routes.oneshot(request).await.into_response()
+            }
+        }
+    };
+    let world = world.changed(|_, _| ConsoleState::new(Router::new().fallback(answer)));
+    world.sign_in_well().await;
+    world.get(PAGE).await.has(&[
+        "The last attempts are not known now.",
+        "its events arrive",
+        &format!("action=\"{PAGE}/pause\""),
+    ]);
+}
+
+#[tokio::test]
+async fn paused_subscription_says_since_when_in_a_sentence() {
+    let world = plain().await;
+    act(&world, "pause").await;
+    world
+        .get(PAGE)
+        .await
+        .has(&[" since <span class=\"ago\"", "an operator paused it."]);
 }
 
 #[tokio::test]
 async fn fate_of_what_a_disabled_subscription_misses_is_shown() {
     let world = plain().await;
-    world.get(PAGE).await.has(&[
-        "New events while it is disabled",
-        "become dead letters for seven days after its endpoint disabled it",
-    ]);
     act(&world, "disable").await;
     let skips = "New events are skipped and counted.";
     world.get(PAGE).await.has(&[skips]);
@@ -111,7 +217,7 @@ async fn waiting_and_held_events_are_shown() {
     world
         .get("/console/topics/orders")
         .await
-        .has(&["<td class=\"number\">1"]);
+        .has(&["data-label=\"Waiting\">1</td>"]);
 }
 
 #[tokio::test]
@@ -128,7 +234,7 @@ async fn only_what_the_state_allows_is_offered() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    assert_eq!(offered(&world.get(PAGE).await), "pause disable force test");
+    assert_eq!(offered(&world.get(PAGE).await), "pause force test");
     let paused = act(&world, "pause").await;
     assert_eq!(
         (paused.status, paused.page_after()),
@@ -137,7 +243,7 @@ async fn only_what_the_state_allows_is_offered() {
     let page = world.get(paused.location()).await;
     assert_eq!(
         offered(page.has(&["The subscription is paused."])),
-        "resume disable test"
+        "resume test"
     );
     world.clock.advance(Duration::from_secs(61));
     world
@@ -203,10 +309,10 @@ async fn force_says_what_it_ended() {
         (forced.status, forced.page_after()),
         (303, &*format!("{PAGE}?done=no-hold,forced"))
     );
-    world
-        .get(forced.location())
-        .await
-        .has(&["No hold was in its way. Events that are held", "15 minutes"]);
+    world.get(forced.location()).await.has(&[
+        "Nothing was in its way. Events that wait go out",
+        "15 minutes",
+    ]);
     world.fail_link("https://billing.example.com").await;
     let forced = act(&world, "force").await;
     assert_eq!(
@@ -216,7 +322,7 @@ async fn force_says_what_it_ended() {
     world
         .get(forced.location())
         .await
-        .has(&["Its hold has ended", "same scheme, host and port"]);
+        .has(&["Its endpoint is tried again", "same scheme, host and port"]);
 }
 
 #[tokio::test]
@@ -234,13 +340,13 @@ async fn the_actions_are_live_and_stand_above_the_state() {
     page.has(&[
         "within a minute",
         "within 15 minutes",
-        "The hold of its whole link ends too",
+        "If its whole link is down",
     ]);
     act(&world, "pause").await;
-    world.get(PAGE).await.has(&[
-        "The hold of its whole link ends too",
-        "ends the holds of its endpoint",
-    ]);
+    world
+        .get(PAGE)
+        .await
+        .has(&["If its whole link is down", "tries its endpoint now"]);
 }
 
 #[tokio::test]
@@ -276,7 +382,7 @@ async fn a_new_secret_is_shown_once() {
     let world = plain().await;
     let rotated = world
         .post(
-            PAGE,
+            DANGER,
             &format!("{PAGE}/rotate-secret"),
             &[("overlap", "PT1H"), ("kind", "")],
         )
@@ -286,10 +392,14 @@ async fn a_new_secret_is_shown_once() {
         "whsec_",
         "Do not reload this page",
     ]);
-    world.get(PAGE).await.has(&[" until "]).has_not(&["whsec_"]);
+    world
+        .get(DANGER)
+        .await
+        .has(&[" until "])
+        .has_not(&["whsec_"]);
     let pair = world
         .post(
-            PAGE,
+            DANGER,
             &format!("{PAGE}/rotate-secret"),
             &[("overlap", "P1D"), ("kind", "v1a")],
         )
@@ -297,7 +407,7 @@ async fn a_new_secret_is_shown_once() {
     pair.has(&["whsk_", "whpk_"]);
     let refused = world
         .post(
-            PAGE,
+            DANGER,
             &format!("{PAGE}/rotate-secret"),
             &[("overlap", "P9D")],
         )
@@ -311,7 +421,7 @@ async fn third_rotation_is_refused_unless_it_may_drop() {
     let rotate = async |more: &[(&str, &str)]| {
         let fields = [&[("overlap", "P1D"), ("kind", "")][..], more].concat();
         let action = format!("{PAGE}/rotate-secret");
-        world.post(PAGE, &action, &fields).await
+        world.post(DANGER, &action, &fields).await
     };
     assert_eq!(
         [rotate(&[]).await.status, rotate(&[]).await.status],
@@ -328,8 +438,11 @@ async fn third_rotation_is_refused_unless_it_may_drop() {
 async fn a_subscription_is_deleted_once_its_name_was_typed() {
     let world = plain().await;
     let delete = format!("{PAGE}/delete");
-    assert_eq!(world.post(PAGE, &delete, &[("name", "")]).await.status, 400);
-    let deleted = world.post(PAGE, &delete, &[("name", "billing")]).await;
+    assert_eq!(
+        world.post(DANGER, &delete, &[("name", "")]).await.status,
+        400
+    );
+    let deleted = world.post(DANGER, &delete, &[("name", "billing")]).await;
     assert_eq!(
         deleted.page_after(),
         "/console/topics/orders?done=subscription-deleted"
@@ -344,7 +457,7 @@ async fn a_subscription_is_deleted_once_its_name_was_typed() {
 async fn a_word_that_is_not_known_shows_nothing() {
     let world = plain().await;
     let page = world.get(&format!("{PAGE}?done=%3Cscript%3E")).await;
-    page.has(&["All settings"])
+    page.has(&["Last attempts"])
         .has_not(&["role=\"status\"", "&lt;script"]);
 }
 
@@ -357,7 +470,7 @@ async fn secret_appears_only_on_the_page_that_made_it() {
     }))
     .await;
     let rotated = world
-        .post(PAGE, &format!("{PAGE}/rotate-secret"), &[])
+        .post(DANGER, &format!("{PAGE}/rotate-secret"), &[])
         .await;
     let (_, secret) = rotated
         .html
@@ -376,7 +489,7 @@ async fn secret_appears_only_on_the_page_that_made_it() {
         keys["key2"].as_str().unwrap(),
     ];
     let edit = format!("{PAGE}/edit");
-    let form = world.get(&edit).await;
+    let form = world.get(&format!("{edit}?tab=yaml")).await;
     let version = form.field("version");
     let text = form.text();
     assert!(
@@ -413,6 +526,7 @@ async fn secret_appears_only_on_the_page_that_made_it() {
         "/console/topics/orders",
         "/console/topics/orders/edit",
         PAGE,
+        DANGER,
         &edit,
         "/console/topics/orders/subscriptions/new",
         "/console/links",

@@ -5,48 +5,43 @@ use posthaste_core::api::handshake::status_after_action;
 use posthaste_core::api::{NewHandshake, SecretText, SubscriptionAction, SubscriptionSettings};
 
 use super::in_url::SubscriptionInUrl;
-use super::waiting;
 use crate::parts::button_form;
 use crate::visit::PageVisit;
 use crate::words::RETRY_NOW;
 
 /// The actions, each with its button and what it does.
-const ACTIONS: [(SubscriptionAction, &str, &str); 6] = [
+const ACTIONS: [(SubscriptionAction, &str, &str); 5] = [
     (SubscriptionAction::Pause, "Pause", "lets its events wait"),
     (
         SubscriptionAction::Resume,
         "Resume",
-        "delivers again, and ends the holds of its endpoint",
+        "delivers again, and tries its endpoint now",
     ),
     (
         SubscriptionAction::Enable,
         "Enable",
-        "delivers again, and ends the holds of its endpoint",
+        "delivers again, and tries its endpoint now",
     ),
     (
         SubscriptionAction::Validate,
         "Ask for consent",
         "asks the endpoint again whether it wants events",
     ),
-    (SubscriptionAction::Force, RETRY_NOW, FORCE),
-    (
-        SubscriptionAction::Disable,
-        "Disable",
-        "lets new events pass by, and gives up those that wait",
-    ),
+    (SubscriptionAction::Force, RETRY_NOW, RETRY),
 ];
 
-/// The effect of force.
-const FORCE: &str = "ends the holds of its endpoint. Events that are held or parked go out within a minute, \
-    and retries that are already in the queue within 15 minutes";
+/// The effect of a retry.
+const RETRY: &str = "tries its endpoint now. Events that wait until it recovers or for their retry go out \
+    within a minute, and retries that are already in the queue within 15 minutes";
 
-/// The actions that end holds.
-const ENDING_HOLDS: [SubscriptionAction; 3] = [
+/// The actions that try an endpoint at once.
+const TRYING_NOW: [SubscriptionAction; 3] = [
     SubscriptionAction::Resume,
     SubscriptionAction::Enable,
     SubscriptionAction::Force,
 ];
 
+/// The buttons, and what they do.
 pub(super) fn action_buttons(
     visit: &PageVisit,
     named: SubscriptionInUrl<'_>,
@@ -57,41 +52,29 @@ pub(super) fn action_buttons(
         .filter(|(action, ..)| is_possible(visit, *action, shown))
         .collect();
     html! {
-        h2 { "Actions" }
         div.actions {
             @for (action, label, _) in &possible {
-                @if *action != SubscriptionAction::Disable {
-                    (button_form(visit, &named.page_path(&[action.as_str()]), "", label))
-                }
+                (button_form(visit, &named.page_path(&[action.as_str()]), "", label))
             }
             @if shown.may_be_sent_to() { (button_form(visit, &named.page_path(&["test"]), "", "Send a test event")) }
         }
-        ul.hint {
-            @for (action, label, effect) in &possible {
-                @if *action != SubscriptionAction::Disable { li { (label) ": " (effect) "." } }
-            }
-            @if possible.iter().any(|(action, ..)| ENDING_HOLDS.contains(action)) {
-                li {
-                    "The hold of its whole link ends too, so other subscriptions whose endpoint has the same \
-                     scheme, host and port are tried again as well."
+        details {
+            summary { "What the buttons do" }
+            ul.hint {
+                @for (_, label, effect) in &possible { li { (label) ": " (effect) "." } }
+                @if possible.iter().any(|(action, ..)| TRYING_NOW.contains(action)) {
+                    li {
+                        "If its whole link is down, that is tried too, and so are other subscriptions whose \
+                         endpoint has the same scheme, host and port."
+                    }
                 }
-            }
-        }
-        @if possible.iter().any(|(action, ..)| *action == SubscriptionAction::Disable) {
-            details {
-                summary { "Disable this subscription" }
-                p {
-                    "New events pass by, and those that wait become dead letters. Events that wait: "
-                    (waiting::count_text(shown)) "."
-                }
-                (button_form(visit, &named.page_path(&[SubscriptionAction::Disable.as_str()]), "danger", "Disable"))
             }
         }
     }
 }
 
 /// Whether the state allows an action, by the rule that the API has.
-fn is_possible(
+pub(super) fn is_possible(
     visit: &PageVisit,
     action: SubscriptionAction,
     shown: &SubscriptionSettings,
