@@ -57,9 +57,9 @@ pub(crate) async fn show_page(
         .map_or(name.as_str(), |name| name.as_str());
     let body = html! {
         (done.notice(visit.now, &DONE))
+        (tab_links(name))
         (topic_facts(&topic))
         div.actions {
-            a.button href=(address::topic_path(name, &["edit"])) { "Edit topic" }
             a.button href=(address::with_query(&address::page_path(&["events"]), &[("topic", name)])) { "Events" }
             a.button href=(address::with_query(&address::page_path(&["dead-letters"]), &[("topic", name)])) {
                 "Dead letters"
@@ -74,6 +74,18 @@ pub(crate) async fn show_page(
     Ok(ConsolePage::new(name, body)
         .in_section(MenuSection::Topics)
         .with_status(status))
+}
+
+/// The tabs. Settings have a page of their own.
+fn tab_links(name: &str) -> Markup {
+    let settings = address::topic_path(name, &["edit"]);
+    html! {
+        nav.actions aria-label="Parts of the topic" {
+            a.button href=(address::topic_path(name, &[])) aria-current="page" { "Now" }
+            a.button href=(settings) { "Settings" }
+            a.button href={ (settings) "?tab=yaml" } { "YAML" }
+        }
+    }
 }
 
 fn topic_facts(topic: &TopicSettings) -> Markup {

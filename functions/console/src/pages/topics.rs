@@ -13,7 +13,7 @@ use crate::filters::{FormField, ROWS_MAX, list_pager};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::parts::{DoneNoticeQuery, duration_text};
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
 use crate::visit::PageVisit;
 
 /// The columns.
@@ -78,25 +78,24 @@ pub(crate) async fn show_page(
             }
         } @else {
             (unreadable_list(&page.unreadable))
-            @if !page.topics.is_empty() { (table("Topics", &COLUMNS, page.topics.iter().map(topic_row))) }
+            @if !page.topics.is_empty() { (data_table("Topics", &COLUMNS, page.topics.iter().map(topic_row))) }
         }
         (list_pager(&list, search.cursor.as_deref(), page.cursor.as_deref()))
     };
     Ok(ConsolePage::new("Topics", body).in_section(MenuSection::Topics))
 }
 
-fn topic_row(topic: &TopicSummary) -> Markup {
+fn topic_row(topic: &TopicSummary) -> [Markup; 6] {
     let subscriptions = u64::try_from(topic.subscription_count).unwrap_or(u64::MAX);
-    html! {
-        tr {
-            td { (topic_link(topic.name.as_str())) }
-            td { (format!("{:?}", topic.input_schema)) }
-            td.number { (number(subscriptions)) }
-            td { (topic.default_time_to_live.map(duration_text).unwrap_or_default()) }
-            td { (time_tag(topic.created_at.0)) }
-            td { (time_tag(topic.updated_at.0)) }
-        }
-    }
+    let time_to_live = topic.default_time_to_live.map(duration_text);
+    [
+        topic_link(topic.name.as_str()),
+        html! { (format!("{:?}", topic.input_schema)) },
+        html! { (number(subscriptions)) },
+        html! { (time_to_live.unwrap_or_default()) },
+        time_tag(topic.created_at.0),
+        time_tag(topic.updated_at.0),
+    ]
 }
 
 fn unreadable_list(topics: &[UnreadableTopic]) -> Markup {

@@ -11,7 +11,7 @@ use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text};
 use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
 use crate::pages::subscription::{filter, health, state, waiting};
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
 
 /// The columns.
 const COLUMNS: [TableColumn; 6] = [
@@ -122,7 +122,7 @@ impl SubscriptionSearch {
 }
 
 fn subscription_table(topic: &str, page: &SubscriptionPage) -> Markup {
-    table(
+    data_table(
         "Subscriptions of the topic",
         &COLUMNS,
         page.subscriptions
@@ -131,7 +131,7 @@ fn subscription_table(topic: &str, page: &SubscriptionPage) -> Markup {
     )
 }
 
-fn subscription_row(topic: &str, settings: &SubscriptionSettings) -> Markup {
+fn subscription_row(topic: &str, settings: &SubscriptionSettings) -> [Markup; 6] {
     let name = settings
         .name
         .as_ref()
@@ -139,14 +139,12 @@ fn subscription_row(topic: &str, settings: &SubscriptionSettings) -> Markup {
         .unwrap_or_default();
     // The query of a URL may hold a token. The page of the subscription has it.
     let url = settings.endpoint.url.split('?').next().unwrap_or_default();
-    html! {
-        tr {
-            td { a href=(address::subscription_path(topic, name, &[])) { (foreign_text(name)) } }
-            td { @if let Some(status) = &settings.status { (state::status_badge(status.state)) } }
-            td { (health::state_badge(settings)) }
-            td.number { (waiting::count_text(settings)) }
-            td { (foreign_cut(url, CELL_CHARS_MAX)) }
-            td { (foreign_cut(&filter::summary(&settings.filter), CELL_CHARS_MAX)) }
-        }
-    }
+    [
+        html! { a href=(address::subscription_path(topic, name, &[])) { (foreign_text(name)) } },
+        html! { @if let Some(status) = &settings.status { (state::status_badge(status.state)) } },
+        health::state_badge(settings),
+        html! { (waiting::count_text(settings)) },
+        foreign_cut(url, CELL_CHARS_MAX),
+        foreign_cut(&filter::summary(&settings.filter), CELL_CHARS_MAX),
+    ]
 }
