@@ -42,6 +42,7 @@ pub(crate) static SCRIPT: StaticAsset = StaticAsset::new(
     "text/javascript; charset=utf-8",
     concat!(
         include_str!("assets/console.js"),
+        include_str!("assets/times.js"),
         include_str!("assets/forms.js"),
         include_str!("assets/live.js"),
     ),

@@ -85,9 +85,13 @@ pub(crate) fn time_tag(at: Timestamp) -> Markup {
     html! { time datetime=(iso) title={ (text) " UTC" } { (text) " UTC" } }
 }
 
-/// A time, and before it how long ago it was, or how long it is until then. The script counts it on.
+/// A time, and before it how long ago it was, or how long it is until then. The script counts it on, by
+/// the server's clock.
 pub(crate) fn relative_time(at: Timestamp, now: Timestamp) -> Markup {
-    html! { span.ago data-since=(at.to_string()) { (distance_text(at, now)) } " " (time_tag(at)) }
+    html! {
+        span.ago data-since=(at.to_string()) data-now=(now.to_string()) { (distance_text(at, now)) }
+        " " (time_tag(at))
+    }
 }
 
 /// The distance from `now` to a time, in its largest unit, such as `12 min ago` or `in 4 h`.
@@ -195,6 +199,20 @@ mod tests {
         check(172_799, "47 h ago", "in 47 h");
         check(172_800, "2 days ago", "in 2 days");
         assert_eq!(distance_text(now, now), "0 s ago");
+    }
+
+    #[test]
+    fn relative_time_says_both_clocks_and_the_exact_time() {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let shown = relative_time(at, at + Duration::from_secs(125)).into_string();
+        assert_eq!(
+            shown,
+            format!(
+                "<span class=\"ago\" data-since=\"2023-11-14T22:13:20.000Z\" \
+                 data-now=\"2023-11-14T22:15:25.000Z\">2 min ago</span> {}",
+                time_tag(at).into_string()
+            )
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ const REFRESH_MS = 1000 * (document.querySelector("main").dataset.refreshSeconds
 const IDLE_AFTER_MS = 600_000;
 const IDLE_REFRESH_MS = 60_000;
 
+// The server answers within 25 s. What it has not answered for 10 s (LATE_MS) is said before.
 const ANSWER_MAX_MS = 30_000;
 
 // A part in which the visitor uses a control, has chosen a text or has opened something is left as it is. A
@@ -48,18 +49,27 @@ let refreshedAt = new Date();
 function showAge(fresh, stale) {
   for (const [id, text] of Object.entries({ refreshed: fresh, "not-refreshed": stale })) {
     const shown = document.getElementById(id);
-    if (shown && shown.textContent !== text) shown.textContent = text;
+    if (!shown || shown.dataset.said === text) continue;
+    shown.dataset.said = text;
+    shown.textContent = text;
   }
 }
 
 function showFresh(isPaused) {
   refreshedAt = isPaused ? refreshedAt : new Date();
   const word = isPaused ? "Paused while in use since" : "Refreshed";
-  showAge(`${word} ${time.format(refreshedAt)}`, "");
+  showAge(`${word} ${formats.time.format(refreshedAt)}`, "");
 }
 
+// The age of what is shown counts on, without being announced again.
 function showStale(why) {
-  showAge("", `Not refreshed since ${time.format(refreshedAt)}: ${why}`);
+  showAge("", `Not refreshed since ${formats.time.format(refreshedAt)}: ${why}`);
+  const banner = document.getElementById("not-refreshed");
+  if (!banner || banner.querySelector(".ago")) return;
+  const age = Object.assign(document.createElement("span"), { className: "ago", ariaHidden: "true" });
+  age.dataset.since = new Date(refreshedAt - clockDifference).toISOString();
+  banner.append(". What is shown was read ", age);
+  showAges(banner);
 }
 
 // What is typed stays: the way to sign in is a tab of its own.
@@ -96,6 +106,15 @@ function leaveSession(signIn) {
 
 async function refresh() {
   if (document.hidden) return;
+  const late = setTimeout(() => showStale("no answer for 10 s"), LATE_MS);
+  try {
+    await refreshParts();
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+async function refreshParts() {
   const signal = AbortSignal.timeout(ANSWER_MAX_MS);
   const answer = await fetch(location.href, { headers: { accept: "text/html" }, signal });
   // The session has ended: the answer is the sign-in page.
@@ -103,6 +122,7 @@ async function refresh() {
   if (answer.status === 404) return showGone();
   if (!answer.ok) return showStale(`the server answers ${answer.status}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  noteServerTime(page);
   showLocalTimes(page);
   const parts = liveParts();
   const used = parts.filter(isInUse);

@@ -1,4 +1,5 @@
-//! The zone of a page's times, and the age of its live parts. The script fills in both.
+//! The zone of a page's times with the way to another, and the age of its live parts. The script fills
+//! them in.
 
 use maud::{Markup, html};
 
@@ -12,6 +13,8 @@ pub(super) fn page_footer() -> Markup {
     html! {
         footer {
             p.hint #zone { "Times are in UTC." }
+            // The script shows it.
+            button #zone-switch type="button" hidden {}
             p #not-refreshed {}
         }
     }
