@@ -69,7 +69,7 @@ impl<P: Ports> SubscriptionFinder<P> {
                 break;
             };
             found.end = self
-                .search_page(search, &mut found, &page.objects, until)
+                .search_page(search, &mut found, page.objects, until)
                 .await?;
             after = page.next_after;
             if found.end != SearchEnd::Whole || after.is_none() {
@@ -92,13 +92,16 @@ impl<P: Ports> SubscriptionFinder<P> {
         &self,
         search: &SubscriptionSearch,
         found: &mut SearchFindings,
-        topics: &[ObjectMeta],
+        topics: Vec<ObjectMeta>,
         until: Duration,
     ) -> Result<SearchEnd, ApiError> {
         let now = self.clock.now();
-        let reads: Vec<_> = topics.iter().map(|it| self.read_topic(it)).collect();
+        let reads = topics.into_iter().map(|listed| async move {
+            let read = self.read_topic(&listed).await;
+            (listed.key, read)
+        });
         let mut reads = pin!(stream::iter(reads).buffered(TOPICS_AT_ONCE));
-        for listed in topics {
+        loop {
             // One topic at least is searched, so that each request comes further.
             let read = if found.place.is_none() {
                 reads.next().await
@@ -109,18 +112,19 @@ impl<P: Ports> SubscriptionFinder<P> {
             } else {
                 return Ok(SearchEnd::TimeIsUp);
             };
-            match read.transpose()? {
-                Some(Ok(subscriptions)) => {
-                    let is_full = found.add_topic(search, &listed.key, &subscriptions, now);
+            let Some((key, read)) = read else {
+                return Ok(SearchEnd::Whole);
+            };
+            match read? {
+                Ok(subscriptions) => {
+                    let is_full = found.add_topic(search, &key, &subscriptions, now);
                     if is_full {
                         return Ok(SearchEnd::PageIsFull);
                     }
                 }
-                Some(Err(topic)) => found.add_unreadable(&listed.key, topic),
-                None => {}
+                Err(topic) => found.add_unreadable(&key, topic),
             }
         }
-        Ok(SearchEnd::Whole)
     }
 
     /// The subscriptions of a topic: those of the index, unless the record has changed. A record that

@@ -247,7 +247,7 @@ async fn expired_subscription_is_not_found_before_it_is_swept() {
 #[tokio::test]
 async fn store_that_fails_is_no_empty_answer() {
     let api = Api::with_billing().await;
-    api.state.fail(ErrorKind::Unavailable);
+    api.state.fail(ErrorKind::Other);
     api.get("/subscriptions").await.problem(503, "unavailable");
 }
 
