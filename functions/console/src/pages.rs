@@ -21,6 +21,7 @@ pub(crate) mod topic;
 pub(crate) mod topic_actions;
 mod topic_names;
 pub(crate) mod topics;
+pub(crate) mod words;
 
 use axum::http::StatusCode;
 use maud::html;

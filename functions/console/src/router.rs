@@ -16,7 +16,7 @@ use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
     audit, dead_letters, event, events, find, links, not_found, overview, pressure, replays,
-    settings, subscription, subscription_actions, topic, topic_actions, topics,
+    settings, subscription, subscription_actions, topic, topic_actions, topics, words,
 };
 
 /// The routes of the console, for visitors that `access` lets in.
@@ -36,6 +36,7 @@ where
         .merge(overview::routes())
         .merge(links::routes())
         .merge(pressure::routes())
+        .merge(words::routes())
         .merge(audit::routes())
         .merge(topic_pages())
         .merge(find::routes())

@@ -6,6 +6,8 @@ use posthaste_core::api::LinkState;
 use posthaste_core::delivery_log::{DeliveryState, LogResult};
 use posthaste_core::health::HealthState;
 
+use crate::console::PATH;
+
 /// The button that ends the pauses of an endpoint (the API's `force`).
 pub(crate) const RETRY_NOW: &str = "Retry now";
 
@@ -127,6 +129,12 @@ pub(crate) const fn result_word(result: LogResult) -> StateWord {
         LogResult::Retry => StateWord::plain("retried later", "the attempt failed"),
         _ => delivery_word(result.delivery_state()),
     }
+}
+
+/// A word of posthaste's own, with the way to its meaning on the page of words, for the few places
+/// where it stays.
+pub(crate) fn explained_word(anchor: &str, shown: &str) -> Markup {
+    html! { a href={ (PATH) "/words#" (anchor) } { (shown) } }
 }
 
 #[cfg(test)]

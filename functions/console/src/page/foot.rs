@@ -3,6 +3,8 @@
 
 use maud::{Markup, html};
 
+use crate::console::PATH;
+
 /// The place for the time of the last refresh.
 pub(super) fn refreshed_hint() -> Markup {
     html! { p.hint #refreshed {} }
@@ -15,6 +17,7 @@ pub(super) fn page_footer() -> Markup {
             p.hint #zone { "Times are in UTC." }
             // The script shows it.
             button #zone-switch type="button" hidden {}
+            p { a href={ (PATH) "/words" } { "Words of this console" } }
             p #not-refreshed {}
         }
     }

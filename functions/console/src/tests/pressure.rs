@@ -69,7 +69,7 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
         "20 s, if that finds the same",
     ]);
     page.has(&[
-        "The tarpit makes acknowledgements wait",
+        "The <a href=\"/console/words#tarpit\">tarpit</a> makes acknowledgements wait",
         "Polls: how many times in a row",
     ]);
 }

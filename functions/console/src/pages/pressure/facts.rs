@@ -8,6 +8,7 @@ use super::{level_badge, wait_text};
 use crate::display::time_tag;
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
+use crate::words::explained_word;
 
 /// The columns.
 const COLUMNS: [TableColumn; 3] = [Text("Tier"), Text("Producers"), Text("Answer")];
@@ -25,15 +26,15 @@ pub(super) fn state_section(view: &PressureView) -> Markup {
                 (freshness_badge(view.freshness))
             }
             @if let Some(next) = &view.next_tarpit {
-                dt { "Tarpit after the next poll" }
+                dt { "Wait after the next poll" }
                 dd { (wait_text(*next)) ", if that finds the same" }
             }
         }
         h2 { "What producers get" }
         (producer_table(view))
         p.hint {
-            "The tarpit makes acknowledgements wait, longer with each poll, so that producers slow down \
-             before they are refused."
+            "The " (explained_word("tarpit", "tarpit")) " makes acknowledgements wait, longer with each poll, \
+             so that producers slow down before they are refused."
         }
     }
 }
