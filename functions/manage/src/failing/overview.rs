@@ -119,14 +119,14 @@ impl<P: Ports> FailingOverview<P> {
     /// The topics of these subscriptions, and whether all could be read in time. A record that is
     /// damaged has been read.
     async fn load_topics(&self, candidates: &Candidates) -> (LoadedTopics, bool) {
-        let names: BTreeMap<String, &TopicName> = candidates
+        let names: BTreeMap<String, TopicName> = candidates
             .by_key
             .values()
-            .map(|candidate| (candidate.topic.folded(), &candidate.topic))
+            .map(|candidate| (candidate.topic.folded(), candidate.topic.clone()))
             .collect();
         let wanted = names.len();
         let mut reads = stream::iter(names)
-            .map(async |(key, topic)| (key, self.load_topic(topic).await))
+            .map(|(key, topic)| async move { (key, self.load_topic(&topic).await) })
             .buffer_unordered(READS_AT_ONCE);
         let mut topics = LoadedTopics::new();
         let read_all = async {
