@@ -13,6 +13,7 @@ use crate::console::PATH;
 use crate::display::{foreign_text, visible_text};
 
 mod foot;
+mod search_box;
 
 /// The field of a form with the token of its session.
 pub(crate) const FORM_TOKEN: &str = "form";
@@ -27,6 +28,8 @@ pub(crate) struct ConsolePage {
     section: Option<MenuSection>,
     title: String,
     body: Markup,
+    /// The text that the page shows the hits of.
+    search_text: Option<String>,
     /// Time between two refreshes of its live parts.
     refresh: Option<Duration>,
 }
@@ -97,6 +100,7 @@ impl ConsolePage {
             section: None,
             title: title.into(),
             body,
+            search_text: None,
             refresh: None,
         }
     }
@@ -112,6 +116,14 @@ impl ConsolePage {
     /// The same with another status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
+    }
+
+    /// The same as the hits of a search for this text.
+    pub(crate) fn with_search_text(self, text: &str) -> Self {
+        Self {
+            search_text: Some(text.to_owned()),
+            ..self
+        }
     }
 
     /// The page of a request that cannot be read.
@@ -165,6 +177,7 @@ impl ConsolePage {
 
     fn render_menu(&self, frame: &PageFrame) -> Markup {
         html! {
+            (search_box::search_box(self.search_text.as_deref()))
             nav aria-label="Sections" {
                 ul {
                     @for section in MenuSection::ALL {

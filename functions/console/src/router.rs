@@ -15,7 +15,7 @@ use crate::assets;
 use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, event, events, find, links, not_found, overview, pressure, replays,
+    audit, dead_letters, event, events, links, not_found, overview, pressure, replays, search,
     settings, subscription, subscription_actions, topic, topic_actions, topics, words,
 };
 
@@ -39,7 +39,7 @@ where
         .merge(words::routes())
         .merge(audit::routes())
         .merge(topic_pages())
-        .merge(find::routes())
+        .merge(search::routes())
         .merge(events::routes())
         .merge(event::routes())
         .merge(dead_letters::routes())

@@ -7,9 +7,10 @@ mod words;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use futures_util::future::join;
+use futures_util::future::join3;
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
+use posthaste_core::model::Timestamp;
 
 use self::rows::record_table;
 pub(crate) use self::search::EventSearch;
@@ -20,9 +21,11 @@ use crate::api::ApiRefusal;
 use crate::console::{PATH, PageContext, PageRoutes};
 use crate::display::{foreign_text, time_tag};
 use crate::extract::PageQuery;
-use crate::filters::{pager, refusal_note};
+use crate::filters::{
+    folded_filters, load_outage_begin, pager, refusal_note, searched_back_note,
+};
 use crate::page::{ConsolePage, MenuSection};
-use crate::pages::find::find_address;
+use crate::pages::search::search_address;
 
 /// The records, or the refusal; `None` before the first search.
 type FoundRecords = Option<Result<RecordPage, ApiRefusal>>;
@@ -32,15 +35,21 @@ pub(crate) fn routes() -> PageRoutes {
     PageRoutes::new().route("/events", get(show_page))
 }
 
-/// The page. A search for an event's id leads to the page of the event, which has the filters by
-/// subscription and time too. Without a topic, it leads to the search of every topic.
+/// The page. Its addresses of before, with an id, lead to the page of the event, which has the
+/// filters by subscription and time too. Without a topic they lead to the search of every topic, as
+/// those with a `webhook-id` do.
 async fn show_page(
     pages: PageContext,
     PageQuery(search): PageQuery<EventSearch>,
 ) -> Result<Response, ConsolePage> {
-    let (topics, mut found) = join(
+    let (topics, mut found, outage_since) = join3(
         TopicNames::load(&pages.api),
         search.load_records(&pages.api),
+        load_outage_begin(
+            &pages.api,
+            search.topic.as_deref(),
+            search.subscription.as_deref(),
+        ),
     )
     .await;
     let topics = topics?;
@@ -53,24 +62,28 @@ async fn show_page(
             .query("to", search.to.as_ref());
         return Ok(Redirect::to(&event.to_string()).into_response());
     }
-    if let (None, Some(id)) = (
-        &search.topic,
-        search.id.as_ref().or(search.webhook_id.as_ref()),
-    ) {
-        let find = find_address(id).query("from", search.from.as_ref());
-        let find = find.query("to", search.to.as_ref());
-        return Ok(Redirect::to(&find.to_string()).into_response());
+    if let Some(text) = search.id.as_ref().or(search.webhook_id.as_ref()) {
+        let everywhere = search_address(text).query("from", search.from.as_ref());
+        let everywhere = everywhere.query("to", search.to.as_ref());
+        return Ok(Redirect::to(&everywhere.to_string()).into_response());
     }
     if found.is_none() {
         found = search.load_records(&pages.api).await;
     }
-    Ok(records_page(&topics, &search, &found).into_response())
+    Ok(records_page(&topics, &search, &found, outage_since).into_response())
 }
 
-fn records_page(topics: &TopicNames, search: &EventSearch, found: &FoundRecords) -> ConsolePage {
+fn records_page(
+    topics: &TopicNames,
+    search: &EventSearch,
+    found: &FoundRecords,
+    outage_since: Option<Timestamp>,
+) -> ConsolePage {
     let refusal = found.as_ref().and_then(|found| found.as_ref().err());
+    let has_records = matches!(found, Some(Ok(page)) if !page.records.is_empty());
     let body = html! {
-        (filter_form(topics, search, refusal))
+        (folded_filters(&search.chosen_filters(), !has_records,
+            &filter_form(topics, search, refusal, outage_since)))
         @match found {
             Some(Ok(records)) => (result_list(search, records)),
             Some(Err(refusal)) => (refusal_note(refusal, &FIELDS)),
@@ -125,8 +138,9 @@ fn result_list(search: &EventSearch, page: &RecordPage) -> Markup {
         @if page.records.is_empty() {
             (no_records_note(page, search))
         } @else {
-            (record_table(topic, search, &page.records))
+            (record_table(topic, &page.records))
         }
+        (searched_back_note(page.records.len(), page.searched_back_to))
         (pager(first, next))
         @if let Some(note) = &page.note { p.hint { (foreign_text(note)) } }
         p.hint { "The log is complete until " (time_tag(page.complete_until.0)) "." }

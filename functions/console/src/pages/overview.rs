@@ -16,7 +16,6 @@ use crate::api::ApiRefusal;
 use crate::console::{ConsoleState, PATH, PageContext, PageRoutes};
 use crate::display::number;
 use crate::page::{ConsolePage, MenuSection};
-use crate::pages::find::find_form;
 use crate::pages::links::{is_down, target_link};
 use crate::recent::RecentHistory;
 use crate::visit::PageVisit;
@@ -42,7 +41,6 @@ async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
     let (progress, data) = join(progress, load_overview(&pages)).await;
     let body = html! {
         (first_steps::live_section(progress.as_ref()))
-        (find_form())
         section #overview data-live aria-label="Overview" {
             (OverviewTiles { data: &data, recent: recent.as_ref() }.render())
             (down_links(data.links.as_ref()))

@@ -4,12 +4,12 @@ use maud::{Markup, html};
 use posthaste_core::api::events::RecordView;
 use posthaste_core::delivery_log::{LogResult, RecordKind};
 
-use super::search::EventSearch;
 use super::words::result_word;
 use crate::address::PageAddress;
-use crate::display::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
+use crate::display::{CELL_CHARS_MAX, cell_text, foreign_cut, number, time_tag};
+use crate::pages::search::search_address;
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
 
 /// The columns.
 const COLUMNS: [TableColumn; 8] = [
@@ -30,38 +30,35 @@ const LINK_BYTES_MAX: usize = 48_000;
 const WEBHOOK_ID_BYTES_MAX: usize = 200;
 
 /// The rows.
-pub(super) fn record_table(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
+pub(super) fn record_table(topic: &str, records: &[RecordView]) -> Markup {
     let mut links = EventLinks {
         topic,
-        search,
         bytes_left: LINK_BYTES_MAX,
     };
-    table(
+    data_table(
         "Records of deliveries",
         &COLUMNS,
         records.iter().map(|record| record_row(record, &mut links)),
     )
 }
 
-fn record_row(record: &RecordView, links: &mut EventLinks<'_>) -> Markup {
+fn record_row(record: &RecordView, links: &mut EventLinks<'_>) -> [Markup; 8] {
     let duration = record.duration_ms.map(|duration| number(duration.into()));
-    html! {
-        tr {
-            td { (time_tag(record.time.0)) }
-            td { (links.event_link(record)) }
-            td { @if let Some(event_type) = &record.event_type { (foreign_cut(event_type, CELL_CHARS_MAX)) } }
-            td { (foreign_cut(&record.subscription, CELL_CHARS_MAX)) }
-            td { (result_badge(record)) }
-            td.number { @if let Some(status) = record.status { (status) } }
-            td.number { (duration.unwrap_or_default()) }
-            td.number {
-                @if !matches!(record.kind, RecordKind::Accepted | RecordKind::Waiting) {
-                    @if record.kind != RecordKind::Attempt { "after " }
-                    (record.attempt)
-                }
+    [
+        time_tag(record.time.0),
+        links.event_link(record),
+        cell_text(record.event_type.as_deref()).unwrap_or_default(),
+        foreign_cut(&record.subscription, CELL_CHARS_MAX),
+        result_badge(record),
+        html! { @if let Some(status) = record.status { (status) } },
+        html! { (duration.unwrap_or_default()) },
+        html! {
+            @if !matches!(record.kind, RecordKind::Accepted | RecordKind::Waiting) {
+                @if record.kind != RecordKind::Attempt { "after " }
+                (record.attempt)
             }
-        }
-    }
+        },
+    ]
 }
 
 fn result_badge(record: &RecordView) -> Markup {
@@ -86,13 +83,12 @@ fn result_badge(record: &RecordView) -> Markup {
 /// The links to events.
 struct EventLinks<'a> {
     topic: &'a str,
-    search: &'a EventSearch,
     bytes_left: usize,
 }
 
 impl EventLinks<'_> {
-    /// The event of a record. Where its id is too long for one more link, it leads to the records of
-    /// its request, which are few.
+    /// The event of a record. Where its id is too long for one more link, the link searches for its
+    /// request.
     fn event_link(&mut self, record: &RecordView) -> Markup {
         let Some(id) = record.id.as_deref() else {
             return html! { span.hint { "not known" } };
@@ -107,15 +103,9 @@ impl EventLinks<'_> {
             .webhook_id
             .as_ref()
             .filter(|it| it.len() <= WEBHOOK_ID_BYTES_MAX);
-        let Some(webhook_id) = webhook_id else {
-            return shown;
-        };
-        let topic = self.search.topic.clone();
-        let narrow = EventSearch {
-            topic,
-            webhook_id: Some(webhook_id.clone()),
-            ..EventSearch::default()
-        };
-        html! { a href=(narrow.page_address(None)) { (shown) } }
+        match webhook_id {
+            Some(webhook_id) => html! { a href=(search_address(webhook_id)) { (shown) } },
+            None => shown,
+        }
     }
 }

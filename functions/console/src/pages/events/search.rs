@@ -1,27 +1,22 @@
 //! The search for records of the delivery log: the filters, and the form that has them.
 
+use std::iter;
+
 use maud::{Markup, html};
 use posthaste_core::api::events::RecordPage;
 use posthaste_core::delivery_log::{LogResult, StatusRange};
+use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
 use super::words::result_word;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::PATH;
-use crate::filters::{FormField, ROWS_MAX};
+use crate::filters::{FormField, ROWS_MAX, TimeRangeFields};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
-pub(super) const FIELDS: [&str; 7] = [
-    "subscription",
-    "type",
-    "result",
-    "status",
-    "webhookId",
-    "from",
-    "to",
-];
+pub(super) const FIELDS: [&str; 6] = ["subscription", "type", "result", "status", "from", "to"];
 
 /// The last status that HTTP defines.
 /// <https://www.rfc-editor.org/rfc/rfc9110#section-15>
@@ -32,8 +27,9 @@ const STATUS_MAX: u16 = 599;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventSearch {
     pub(crate) topic: Option<String>,
-    /// An event's id: leads to the event.
+    /// An event's id, of an address from before: leads to the event.
     pub(crate) id: Option<String>,
+    /// A `webhook-id`, of an address from before: leads to the search.
     pub(crate) webhook_id: Option<String>,
     #[serde(rename = "type")]
     pub(crate) event_type: Option<String>,
@@ -59,7 +55,8 @@ impl EventSearch {
         &self,
         api: &ManageApi,
     ) -> Option<Result<RecordPage, ApiRefusal>> {
-        let topic = self.topic.as_ref().filter(|_| self.id.is_none())?;
+        let is_elsewhere = self.id.is_some() || self.webhook_id.is_some();
+        let topic = self.topic.as_ref().filter(|_| !is_elsewhere)?;
         if self.has_invalid_status() {
             return Some(Err(invalid_status_refusal()));
         }
@@ -84,6 +81,22 @@ impl EventSearch {
             .query("cursor", cursor)
     }
 
+    /// The address of the first page with all filters but the times.
+    fn address_of_any_time(&self) -> PageAddress {
+        let of_any_time = Self {
+            from: None,
+            to: None,
+            ..self.clone()
+        };
+        of_any_time.page_address(None)
+    }
+
+    /// The values that hold, each with its label.
+    pub(super) fn chosen_filters(&self) -> Vec<(&'static str, Option<&str>)> {
+        let topic = ("topic", self.topic.as_deref());
+        iter::once(topic).chain(self.filters()).collect()
+    }
+
     /// Whether a filter holds.
     pub(super) fn is_narrow(&self) -> bool {
         self.filters().iter().any(|(_, value)| value.is_some())
@@ -95,13 +108,12 @@ impl EventSearch {
         asked.is_some_and(|asked| asked.bounds().1 > STATUS_MAX)
     }
 
-    fn filters(&self) -> [(&'static str, Option<&str>); 7] {
+    fn filters(&self) -> [(&'static str, Option<&str>); 6] {
         let values = [
             &self.subscription,
             &self.event_type,
             &self.result,
             &self.status,
-            &self.webhook_id,
             &self.from,
             &self.to,
         ];
@@ -123,19 +135,17 @@ pub(super) fn filter_form(
     topics: &TopicNames,
     search: &EventSearch,
     refusal: Option<&ApiRefusal>,
+    outage_since: Option<Timestamp>,
 ) -> Markup {
-    let id = search.id.as_deref();
-    let id = FormField::new("id", "Event id (opens the event)", id, refusal);
-    let webhook_id = search.webhook_id.as_deref();
-    let webhook_id = FormField::new("webhookId", "webhook-id of a request", webhook_id, refusal);
     let event_type = FormField::new("type", "Event type", search.event_type.as_deref(), refusal);
     let name = search.subscription.as_deref();
     let subscription = FormField::new("subscription", "Subscription", name, refusal);
     let result = FormField::new("result", "Result", search.result.as_deref(), refusal);
     let status = search.status.as_deref();
     let status = FormField::new("status", "Status of the answer", status, refusal);
-    let from = FormField::new("from", "From (UTC)", search.from.as_deref(), refusal);
-    let to = FormField::new("to", "To (UTC)", search.to.as_deref(), refusal);
+    let times = TimeRangeFields::new(search.from.as_deref(), search.to.as_deref(), refusal)
+        .with_presets(search.address_of_any_time())
+        .with_outage(outage_since);
     let results: Vec<_> = LogResult::ALL
         .iter()
         .map(|it| (it.as_str(), result_word(*it)))
@@ -143,14 +153,11 @@ pub(super) fn filter_form(
     html! {
         form.filters method="get" action={ (PATH) "/events" } {
             (topics.topic_field("(choose a topic)", search.topic.as_deref(), refusal))
-            (id.with_example("order-1001").text_input())
-            (webhook_id.with_example("msg_…").text_input())
             (event_type.with_example("com.example.order.paid").text_input())
             (subscription.with_example("billing").text_input())
             (result.labelled_select("(any)", &results))
             (status.with_example("503 or 5xx").text_input())
-            (from.time_input())
-            (to.time_input())
+            (times.render())
             div { button.primary type="submit" { "Search" } }
         }
     }
