@@ -123,11 +123,11 @@ mod tests {
     use std::time::Duration;
 
     use posthaste_core::api::IsoTimestamp;
+    use posthaste_core::api::events::AttemptView;
     use posthaste_core::delivery_log::AttemptOrigin;
 
     use super::super::by_subscription::group_by_subscription;
     use super::*;
-    use posthaste_core::api::events::AttemptView;
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -174,6 +174,10 @@ mod tests {
         }
     }
 
+    fn given_up(subscription: &str, status: u16) -> DeliveryView {
+        delivery(subscription, DeliveryState::DeadLettered, Some(status))
+    }
+
     /// The text of the sentence without its tags, and without exact times.
     fn sentence(deliveries: &[DeliveryView]) -> String {
         let groups = group_by_subscription(deliveries);
@@ -198,7 +202,6 @@ mod tests {
         let check = |deliveries: &[DeliveryView], expected: &str| {
             assert_eq!(sentence(deliveries), expected);
         };
-        let given_up = |name, status| delivery(name, DeadLettered, Some(status));
         check(&[], "");
         check(&[delivery("a", Delivered, Some(200))], "1 delivered");
         check(
@@ -256,8 +259,8 @@ mod tests {
             reason: Some("<script>".repeat(20)),
             ..delivery("a", DeliveryState::DeadLettered, None)
         };
-        let groups = [hostile];
-        let groups = group_by_subscription(&groups);
+        let deliveries = [hostile];
+        let groups = group_by_subscription(&deliveries);
         let page = EventSentence::from_subscriptions(&groups)
             .render(NOW)
             .into_string();

@@ -70,7 +70,7 @@ fn show_subscriptions(
     let is_alone = all.len() == 1;
     let mut in_order: Vec<usize> = (0..page.len()).collect();
     in_order.sort_by_key(|at| page[*at].is_delivered());
-    let mut room = TimelineRoom::for_query(asked.query);
+    let mut room = TimelineRoom::for_query(asked.query, is_alone);
     let mut timelines: Vec<Option<Markup>> = vec![None; page.len()];
     for at in in_order {
         timelines[at] = subscription_timeline(asked, &page[at], is_alone, around, &mut room);

@@ -16,10 +16,12 @@ use crate::display::foreign_text;
 const ATTEMPTS_MAX: usize = 50;
 const ATTEMPTS_BESIDE_PAYLOAD_MAX: usize = 20;
 
-/// Most bytes of all timelines of a page; fewer beside a payload. With the rows and the frame, a page
-/// stays below 100 KB whatever endpoints answered.
+/// Most bytes of all timelines of a page; fewer beside a payload, and more of a subscription that is
+/// alone on it. With the rows and the frame, a page stays below 100 KB whatever endpoints answered.
 const BYTES_MAX: usize = 32_000;
 const BYTES_BESIDE_PAYLOAD_MAX: usize = 16_000;
+const BYTES_ALONE_MAX: usize = 64_000;
+const BYTES_ALONE_BESIDE_PAYLOAD_MAX: usize = 28_000;
 
 /// Bytes of the heading of a timeline and of the tags around it.
 const HEADING_BYTES: usize = 400;
@@ -37,11 +39,18 @@ pub(super) struct TimelineRoom {
 }
 
 impl TimelineRoom {
-    pub(super) fn for_query(query: &EventPageQuery) -> Self {
-        let (attempts, bytes) = if query.payload {
-            (ATTEMPTS_BESIDE_PAYLOAD_MAX, BYTES_BESIDE_PAYLOAD_MAX)
+    /// The room of a page; `is_alone` if it is about one subscription.
+    pub(super) fn for_query(query: &EventPageQuery, is_alone: bool) -> Self {
+        let attempts = if query.payload {
+            ATTEMPTS_BESIDE_PAYLOAD_MAX
         } else {
-            (ATTEMPTS_MAX, BYTES_MAX)
+            ATTEMPTS_MAX
+        };
+        let bytes = match (query.payload, is_alone) {
+            (false, false) => BYTES_MAX,
+            (true, false) => BYTES_BESIDE_PAYLOAD_MAX,
+            (false, true) => BYTES_ALONE_MAX,
+            (true, true) => BYTES_ALONE_BESIDE_PAYLOAD_MAX,
         };
         Self {
             attempts,
