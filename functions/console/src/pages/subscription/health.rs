@@ -15,7 +15,7 @@ pub(crate) fn state_badge(settings: &SubscriptionSettings) -> Markup {
     health_word(state.unwrap_or_default()).badge()
 }
 
-/// The health in a sentence or two: the state, since when, why, what waits, and when it is tried next.
+/// The health in a sentence or two: the state, since when, why, what waits, and the next attempt.
 pub(super) fn health_sentence(settings: &SubscriptionSettings, now: Timestamp) -> Markup {
     let health = settings.health.as_deref();
     let word = health_word(health.map(|health| health.state).unwrap_or_default());
