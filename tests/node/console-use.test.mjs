@@ -181,7 +181,9 @@ for (const width of [1280, 390]) {
       return Promise.all(items.map((item) => item.evaluate(box)));
     };
     const first = await places("");
-    assert.ok(first[0].height < 130, `${first[0].height} px`);
+    // On a phone the search box has a row of its own.
+    const heightMax = width < 640 ? 180 : 130;
+    assert.ok(first[0].height < heightMax, `${first[0].height} px`);
     for (const path of [...SECTIONS, "/topics/orders"]) assert.deepEqual(await places(path), first, path);
     await visitor.leave();
   });

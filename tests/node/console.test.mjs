@@ -12,7 +12,7 @@ import { Server } from "./serving.mjs";
 const REPLAY_MS = 90_000;
 
 const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
-const EMPTY_PAGES = [...SECTIONS, "/topics/new", "/find", "/find?id=none"];
+const EMPTY_PAGES = [...SECTIONS, "/topics/new", "/search", "/search?q=none"];
 
 const PAGES = [
   ...EMPTY_PAGES,
@@ -23,7 +23,7 @@ const PAGES = [
   "/topics/orders/subscriptions/billing/edit",
   "/topics/orders/events/order-1?payload=true",
   "/events?topic=orders&result=delivered",
-  "/find?id=order-1",
+  "/search?q=order-1",
   "/dead-letters?topic=orders&subscription=billing",
 ];
 
@@ -93,15 +93,16 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   await visitor.sees("delivered", "billing");
   assert.deepEqual(await visitor.violations(), []);
 
-  // What its receiver has of the request leads to it too, from the overview.
-  await visitor.open("/console");
+  // What its receiver has of the request leads to it too, from any page, as the host of an endpoint leads
+  // to its subscription.
+  await visitor.open("/console/audit");
   const { headers } = endpoint.requests.at(-1);
-  await page.getByLabel("Event id, webhook-id or dead-letter key").fill(headers["webhook-id"]);
-  await visitor.press("Find");
-  await visitor.sees("orders", "delivered", "The log was searched back to");
-  assert.deepEqual(await visitor.violations(), []);
-  await visitor.follow("order-1");
+  await page.getByRole("searchbox").fill(headers["webhook-id"]);
+  await visitor.press("Search");
   assert.equal(new URL(page.url()).pathname, "/console/topics/orders/events/order-1");
+  await page.getByRole("searchbox").fill(new URL(endpoint.url).host);
+  await visitor.press("Search");
+  assert.equal(new URL(page.url()).pathname, "/console/topics/orders/subscriptions/billing");
 
   // A refused event becomes a dead letter.
   endpoint.status = 400;
@@ -109,8 +110,9 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   await publish("order-2");
   await visitor.openUntil("/console/dead-letters?topic=orders&subscription=billing", "order-2");
   const { deadLetters } = await server.manage("GET", "/topics/orders/dead-letters");
-  await visitor.open(`/console/find?id=${encodeURIComponent(deadLetters[0].object)}`);
-  await visitor.sees("Dead letters of this object", "order-2", "open");
+  await visitor.open(`/console/search?q=${encodeURIComponent(deadLetters[0].object)}`);
+  assert.equal(new URL(page.url()).pathname, "/console/dead-letters/record");
+  await visitor.sees("order-2");
 
   // The endpoint breaks, and its link goes down.
   endpoint.status = 503;
