@@ -6,6 +6,7 @@ import pathlib
 import re
 import tempfile
 import unittest
+import unittest.mock
 
 import breaks
 import breaks_of_options
@@ -69,6 +70,21 @@ class OurRules(unittest.TestCase):
                 given = {**stack.defaults(template), "Alarms": level, "PagingTopicArn": paging}
                 row = rules.alarms.row_of_the_page(stack.Stack(template, given))
                 self.assertTrue(row in AWS_PAGE.read_text().splitlines(), row)
+
+    def test_the_dashboard_of_each_partition_is_on_its_own_console(self):
+        hosts = {
+            "aws": "console.aws.amazon.com",
+            "aws-cn": "console.amazonaws.cn",
+            "aws-us-gov": "console.amazonaws-us-gov.com",
+            "aws-eusc": "console.amazonaws-eusc.eu",
+        }
+        template = stack.read()
+        for partition, host in hosts.items():
+            with unittest.mock.patch.dict(stack.PSEUDO, {"AWS::Partition": partition, "AWS::Region": "here-1"}):
+                made = stack.Stack(template, stack.defaults(template))
+                manage = made.resources["ManageFunction"]["Properties"]
+            url = manage["Environment"]["Variables"]["DASHBOARD_URL"]
+            self.assertTrue(url.startswith(f"https://here-1.{host}/cloudwatch/home?region=here-1#dash"), url)
 
     def test_each_rule_can_be_broken(self):
         # The one that reads two files beside the template is broken below.
