@@ -6,11 +6,11 @@ import { after, before, test } from "node:test";
 import { Endpoint, Visitor, launch } from "./console.mjs";
 import { Server } from "./serving.mjs";
 
-const LINKS = "/console/links";
+const FAILING = "/console/failing";
 const BILLING = "/console/topics/orders/subscriptions/billing";
 const REFRESHED = { timeout: 30_000 };
 
-const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
+const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/failing", "/pressure", "/replays", "/work"];
 
 let browser;
 let endpoint;
@@ -94,7 +94,7 @@ test("a page that the browser shows again as it was left can send again", async 
 test("Back from the preview of an edit has the text that was typed", async () => {
   const visitor = await come();
   const { page } = visitor;
-  await visitor.open(`${BILLING}/edit`);
+  await visitor.open(`${BILLING}/edit?tab=yaml`);
   const field = page.getByLabel("Settings as YAML");
   await field.fill(`${await field.inputValue()}\nautoDeleteOnIdle: P9D\n`);
   const typed = await field.inputValue();
@@ -105,6 +105,20 @@ test("Back from the preview of an edit has the text that was typed", async () =>
   await visitor.press("Show what changes");
   await visitor.press("Go on editing");
   assert.equal(await field.inputValue(), typed);
+  await visitor.leave();
+});
+
+test("a tab keeps what was typed, and Enter in a field shows what changes", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(`${BILLING}/edit`);
+  await page.getByLabel("Time to answer").fill("PT7S");
+  await visitor.press("YAML");
+  assert.match(await page.getByLabel("Settings as YAML").inputValue(), /timeout: PT7S/);
+  await visitor.press("Settings");
+  assert.equal(await page.getByLabel("Time to answer").inputValue(), "PT7S");
+  await page.getByLabel("Time to answer").press("Enter");
+  await visitor.sees("endpoint.timeout", "PT7S", "Go on editing");
   await visitor.leave();
 });
 
@@ -129,7 +143,7 @@ test("a field for a time says what it is in the visitor's zone, and that it is i
 test("where the session ends elsewhere, a page keeps what was typed until a new sign-in", async () => {
   const visitor = await come();
   const { page } = visitor;
-  await visitor.open(LINKS);
+  await visitor.open(FAILING);
   await page.evaluate(() => {
     const field = `<label for="typed">Typed</label><input id="typed">`;
     document.querySelector("h1").insertAdjacentHTML("afterend", field);
@@ -139,13 +153,13 @@ test("where the session ends elsewhere, a page keeps what was typed until a new 
   await visitor.context.clearCookies();
   const signIn = page.getByRole("status").getByRole("link", { name: "Sign in in a new tab" });
   await signIn.waitFor(REFRESHED);
-  assert.equal(new URL(await signIn.evaluate((it) => it.href)).searchParams.get("next"), LINKS);
+  assert.equal(new URL(await signIn.evaluate((it) => it.href)).searchParams.get("next"), FAILING);
   assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
   assert.deepEqual(await visitor.violations(), []);
   await visitor.context.addCookies(cookies);
   await signIn.waitFor({ state: "detached", ...REFRESHED });
   // Where nothing was typed, the sign-in page says it all.
-  await visitor.open(LINKS);
+  await visitor.open(FAILING);
   await visitor.context.clearCookies();
   await page.getByLabel("Admin key").waitFor(REFRESHED);
   await visitor.leave();
@@ -198,7 +212,7 @@ test("fields of a filter stand in line beside a mistake, and leave room for rows
     return [...new Set(boxes.map(({ y, height }) => Math.round(y + height / 2)))];
   };
   await page.setViewportSize({ width: 1280, height: 800 });
-  await visitor.open("/console/dead-letters?topic=orders&from=never");
+  await visitor.open("/console/dead-letters/list?topic=orders&from=never");
   assert.equal(await page.locator("#from-mistake").count(), 1);
   assert.equal((await rows()).length, 2, `${await rows()}`);
   await page.setViewportSize({ width: 390, height: 844 });

@@ -11,7 +11,7 @@ import { Server } from "./serving.mjs";
 // wake looks for replays once a minute.
 const REPLAY_MS = 90_000;
 
-const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/links", "/pressure", "/replays"];
+const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/failing", "/pressure", "/replays", "/work"];
 const EMPTY_PAGES = [...SECTIONS, "/topics/new", "/search", "/search?q=none"];
 
 const PAGES = [
@@ -20,11 +20,15 @@ const PAGES = [
   "/topics/orders/edit",
   "/topics/orders/subscriptions/new",
   "/topics/orders/subscriptions/billing",
+  "/topics/orders/subscriptions/billing?tab=danger",
   "/topics/orders/subscriptions/billing/edit",
+  "/topics/orders/subscriptions/billing/edit?tab=yaml",
   "/topics/orders/events/order-1?payload=true",
   "/events?topic=orders&result=delivered",
   "/search?q=order-1",
   "/dead-letters?topic=orders&subscription=billing",
+  "/dead-letters/list?topic=orders&subscription=billing",
+  "/dead-letters/send-since?topic=orders&subscription=billing",
 ];
 
 let browser;
@@ -79,8 +83,8 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   await visitor.press("Create topic");
   await visitor.follow("Make the first subscription");
   await page.getByLabel("Name of the subscription").fill("billing");
-  const settings = `endpoint: { url: "${endpoint.url}" }\ndeadLetter: { delay: PT0S }\n`;
-  await page.getByLabel("Settings as YAML").fill(settings);
+  await page.getByLabel("URL", { exact: true }).fill(endpoint.url);
+  await page.getByLabel("Delay", { exact: true }).fill("PT0S");
   await visitor.press("Show what changes");
   await visitor.sees(endpoint.url);
   await visitor.press("Save");
@@ -108,7 +112,7 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   endpoint.status = 400;
   endpoint.body = "no such order";
   await publish("order-2");
-  await visitor.openUntil("/console/dead-letters?topic=orders&subscription=billing", "order-2");
+  await visitor.openUntil("/console/dead-letters/list?topic=orders&subscription=billing", "order-2");
   const { deadLetters } = await server.manage("GET", "/topics/orders/dead-letters");
   await visitor.open(`/console/search?q=${encodeURIComponent(deadLetters[0].object)}`);
   assert.equal(new URL(page.url()).pathname, "/console/dead-letters/record");
@@ -117,17 +121,17 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
   // The endpoint breaks, and its link goes down.
   endpoint.status = 503;
   for (let at = 0; at < 15; at += 1) await publish(`lost-${at}`);
-  await visitor.openUntil("/console/links", "glitch");
+  await visitor.openUntil("/console/failing", "Retry now");
   assert.deepEqual(await visitor.violations(), []);
 
-  // It is repaired, and forced.
+  // It is repaired, and tried at once.
   Object.assign(endpoint, { status: 200, body: "" });
   await visitor.open("/console/topics/orders/subscriptions/billing");
-  await visitor.press("Force");
-  await visitor.sees("hold");
+  await visitor.press("Retry now");
+  await visitor.sees("Events that wait go out within a minute");
 
   // What was refused is sent again, after a dry run.
-  await visitor.open("/console/dead-letters?topic=orders&subscription=billing");
+  await visitor.open("/console/dead-letters/list?topic=orders&subscription=billing");
   await visitor.press("Show what a replay would send");
   await visitor.sees("order-2");
   await visitor.press("Start the replay");
@@ -143,6 +147,7 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
 
   // The secret is rotated, and shown once.
   await visitor.open("/console/topics/orders/subscriptions/billing");
+  await visitor.follow("Danger");
   await page.getByText("Rotate the signing secret").click();
   await visitor.press("Rotate the secret");
   await visitor.sees("whsec_", "never shown again");
@@ -161,7 +166,7 @@ test("an operator wires a subscription, follows an event, mends its endpoint and
 test("a link from another site leads to the page, or to the sign-in page", async () => {
   const other = createServer((_, response) => {
     response.setHeader("content-type", "text/html");
-    response.end(`<a href="${server.url}/console/links">to the console</a>`);
+    response.end(`<a href="${server.url}/console/failing">to the console</a>`);
   });
   other.listen(0, "127.0.0.1");
   await once(other, "listening");
@@ -176,7 +181,7 @@ test("a link from another site leads to the page, or to the sign-in page", async
     const { page } = visitor;
     const button = isSignedIn ? "Sign out" : "Sign in";
     await page.getByRole("button", { name: button }).waitFor();
-    assert.equal(new URL(page.url()).pathname, isSignedIn ? "/console/links" : "/console/sign-in");
+    assert.equal(new URL(page.url()).pathname, isSignedIn ? "/console/failing" : "/console/sign-in");
     await visitor.context.close();
   }
   other.close();
@@ -193,7 +198,7 @@ test("a live page shows what happens without being loaded again", async () => {
   await visitor.leave();
 });
 
-const LINKS = "/console/links";
+const FAILING = "/console/failing";
 const REFRESHED = { timeout: 30_000 };
 
 /** Answers a page with what `change` makes of it, from now on. The script asks for it like a browser. */
@@ -217,7 +222,7 @@ async function awaitRefreshes(visitor, path, times) {
 /** A table of links that is wider than a phone, of which the first has failed this many times. */
 const linksTable = (failures) => (html) =>
   html.replace(
-    /(<section id="links"[^>]*>).*?<\/section>/s,
+    /(<section id="failing"[^>]*>).*?<\/section>/s,
     `$1<div class="scroll" tabindex="0" role="region" aria-label="Links that are not well"><table><tbody><tr>
      <td><span class="badge bad">down</span></td><td>${"wide".repeat(200)}</td>
      <td>failed ${failures} times</td></tr></tbody></table></div></section>`,
@@ -227,12 +232,12 @@ test("a table that has the focus after a click keeps it and its scroll, and is s
   const visitor = await Visitor.come(browser, server, { viewport: { width: 390, height: 844 } });
   const { page } = visitor;
   await visitor.signIn();
-  await answerWith(visitor, "**/console/links", linksTable(1));
-  await visitor.open(LINKS);
+  await answerWith(visitor, "**/console/failing", linksTable(1));
+  await visitor.open(FAILING);
   await page.getByText("down", { exact: true }).click();
   const scroll = page.locator(".scroll");
   await scroll.evaluate((it) => (it.scrollLeft = 120));
-  await answerWith(visitor, "**/console/links", linksTable(2));
+  await answerWith(visitor, "**/console/failing", linksTable(2));
   await page.getByText("failed 2 times").waitFor(REFRESHED);
   assert.equal(await scroll.evaluate((it) => it.scrollLeft), 120);
   assert.equal(await scroll.evaluate((it) => document.activeElement === it), true);
@@ -244,7 +249,7 @@ test("a table that has the focus after a click keeps it and its scroll, and is s
 /** A form and a part to open in the place of the links. */
 const linksForm = (failures) => (html) =>
   html.replace(
-    /(<section id="links"[^>]*>).*?<\/section>/s,
+    /(<section id="failing"[^>]*>).*?<\/section>/s,
     `$1<p>failed ${failures} times</p><label for="typed">Typed</label><input id="typed">
      <details><summary>More</summary><p>opened</p></details></section>`,
   );
@@ -253,16 +258,16 @@ test("a text that is typed and a part that is open are kept, and the page says t
   const visitor = await Visitor.come(browser, server);
   const { page } = visitor;
   await visitor.signIn();
-  await answerWith(visitor, "**/console/links", linksForm(1));
-  await visitor.open(LINKS);
-  await answerWith(visitor, "**/console/links", linksForm(2));
+  await answerWith(visitor, "**/console/failing", linksForm(1));
+  await visitor.open(FAILING);
+  await answerWith(visitor, "**/console/failing", linksForm(2));
   await page.getByLabel("Typed").fill("half a word");
-  await awaitRefreshes(visitor, LINKS, 1);
+  await awaitRefreshes(visitor, FAILING, 1);
   await page.getByText(/^Paused while in use since \d\d:\d\d:\d\d$/).waitFor();
   assert.equal(await page.getByText("failed 1 times").count(), 1);
   assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
   await page.getByText("More").click();
-  await awaitRefreshes(visitor, LINKS, 1);
+  await awaitRefreshes(visitor, FAILING, 1);
   assert.equal(await page.getByText("opened").isVisible(), true);
   assert.equal(await page.getByText("failed 1 times").count(), 1);
   // Once nothing is open and no control has the focus, the part is refreshed, and the text is still there.
@@ -278,14 +283,14 @@ test("a page that cannot be refreshed says since when, and why", async () => {
   const visitor = await Visitor.come(browser, server);
   const { page } = visitor;
   await visitor.signIn();
-  await visitor.open(LINKS);
+  await visitor.open(FAILING);
   await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
   assert.equal(await page.getByRole("status").innerText(), "");
-  await page.route("**/console/links", (route) => route.fulfill({ status: 503, body: "busy" }));
+  await page.route("**/console/failing", (route) => route.fulfill({ status: 503, body: "busy" }));
   const since = (why) => page.getByRole("status").getByText(new RegExp(`^Not refreshed since .*: ${why}$`));
   await since("the server answers 503").waitFor(REFRESHED);
   await page.unrouteAll();
-  await page.route("**/console/links", (route) => route.abort());
+  await page.route("**/console/failing", (route) => route.abort());
   await since("the server does not answer").waitFor(REFRESHED);
   await page.unrouteAll();
   await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor(REFRESHED);
@@ -320,7 +325,7 @@ test("nothing on the overview moves while it refreshes, even when a link goes do
     });
     assert.equal(answer.status, 200);
   }
-  await page.locator("#overview").getByText(new URL(endpoint.url).origin).first().waitFor(REFRESHED);
+  await page.locator("#failing").getByText(new URL(endpoint.url).origin).first().waitFor(REFRESHED);
   await awaitRefreshes(visitor, "/console", 2);
   endpoint.status = 200;
   const sources = ({ value, sources }) => `${value}: ${sources.map(({ node }) => node?.outerHTML)}`;
@@ -334,9 +339,9 @@ test("a page that nobody touches refreshes once a minute, until somebody does", 
   const { page } = visitor;
   await visitor.signIn();
   await page.clock.install();
-  await visitor.open(LINKS);
+  await visitor.open(FAILING);
   let asked = 0;
-  page.on("request", (request) => (asked += request.url().endsWith(LINKS) ? 1 : 0));
+  page.on("request", (request) => (asked += request.url().endsWith(FAILING) ? 1 : 0));
   const pass = async (ms, expected) => {
     asked = 0;
     await page.clock.runFor(ms);

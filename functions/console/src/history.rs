@@ -40,6 +40,8 @@ pub struct StepCounts {
     pub failed: u32,
     /// Dead letters that were written.
     pub dead_lettered: u32,
+    /// Events that were given up and are not kept: dropped, or skipped for want of room.
+    pub unkept: u32,
     /// The durations of requests to endpoints.
     pub answers: ResponseTimes,
 }
@@ -113,6 +115,7 @@ impl StepCounts {
         self.delivered = self.delivered.saturating_add(other.delivered);
         self.failed = self.failed.saturating_add(other.failed);
         self.dead_lettered = self.dead_lettered.saturating_add(other.dead_lettered);
+        self.unkept = self.unkept.saturating_add(other.unkept);
         self.answers.add(&other.answers);
     }
 }
@@ -162,6 +165,6 @@ mod tests {
 
     #[test]
     fn a_step_has_a_size_that_is_known() {
-        assert_eq!(size_of::<HistoryStep>(), 320);
+        assert_eq!(size_of::<HistoryStep>(), 324);
     }
 }

@@ -15,8 +15,8 @@ use crate::assets;
 use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, event, events, links, not_found, overview, pressure, replays, search,
-    settings, subscription, subscription_actions, topic, topic_actions, topics, words,
+    audit, dead_letters, event, events, failing, kept, not_found, overview, pressure, replays,
+    search, settings, subscription, subscription_actions, told, topic, topic_actions, topics, words,
 };
 
 /// The routes of the console, for visitors that `access` lets in.
@@ -34,7 +34,9 @@ where
     let refresh = console.refresh;
     let pages = Router::new()
         .merge(overview::routes())
-        .merge(links::routes())
+        .merge(failing::routes())
+        .merge(kept::routes())
+        .merge(told::routes())
         .merge(pressure::routes())
         .merge(words::routes())
         .merge(audit::routes())

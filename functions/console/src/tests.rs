@@ -6,7 +6,7 @@ mod dead_letters;
 mod edit_subscription;
 mod event;
 mod events;
-mod links;
+mod failing;
 mod logged;
 mod overview;
 mod pressure;

@@ -1,30 +1,28 @@
-//! The state of the installation at a glance, and over the last hour.
+//! The state of the installation at a glance: what fails, and the last hour or day.
 
 pub(crate) mod charts;
 mod data;
+mod failing_now;
 mod first_steps;
+mod kept_line;
 mod tiles;
 
 use axum::routing::get;
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::LinksView;
 
 use self::data::load_overview;
+use self::failing_now::failing_section;
+use self::kept_line::kept_line;
 use self::tiles::OverviewTiles;
-use crate::api::ApiRefusal;
 use crate::console::{ConsoleState, PATH, PageContext, PageRoutes};
-use crate::display::number;
-use crate::page::{ConsolePage, MenuSection};
-use crate::pages::links::{is_down, target_link};
+use crate::extract::PageQuery;
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::failing::NOTICES;
+use crate::pages::hours::HoursQuery;
+use crate::parts::DoneNoticeQuery;
 use crate::recent::RecentHistory;
 use crate::visit::PageVisit;
-
-/// Hours that the page shows.
-const HOURS: u32 = 1;
-
-/// Links that the page names.
-const LINKS_NAMED_MAX: usize = 3;
 
 /// The route of the front page.
 pub(crate) fn routes() -> PageRoutes {
@@ -32,49 +30,32 @@ pub(crate) fn routes() -> PageRoutes {
 }
 
 /// The page.
-async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
+async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(query): PageQuery<HoursQuery>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    let hours = query.shown_hours()?;
     let recent = pages
         .history
         .as_deref()
-        .map(|history| RecentHistory::read(history, HOURS, visit.now));
+        .map(|history| RecentHistory::read(history, hours.number(), visit.now));
     let progress = first_steps::load_progress(&pages.api, recent.as_ref(), visit.now);
     let (progress, data) = join(progress, load_overview(&pages)).await;
+    let back = format!("{PATH}?hours={}", hours.number());
     let body = html! {
+        (done.notice(visit.now, &NOTICES))
         (first_steps::live_section(progress.as_ref()))
+        (failing_section(data.failing.as_ref(), &visit, &back))
+        @if recent.is_some() { (hours.choice(PATH)) }
         section #overview data-live aria-label="Overview" {
-            (OverviewTiles { data: &data, recent: recent.as_ref() }.render())
-            (down_links(data.links.as_ref()))
-            @if let Some(recent) = &recent { (charts::last_hour_section(recent)) } @else { (no_history_note(&pages)) }
+            (kept_line(&data, recent.as_ref()))
+            (OverviewTiles { data: &data, recent: recent.as_ref(), hours }.render())
+            @if let Some(recent) = &recent { (charts::recent_section(recent)) } @else { (no_history_note(&pages)) }
         }
     };
-    ConsolePage::new("Overview", body).in_section(MenuSection::Overview)
-}
-
-/// The first links that are down. It has the same place whatever their number, so that the charts
-/// below never move.
-fn down_links(links: Result<&LinksView, &ApiRefusal>) -> Markup {
-    let down = links.map(|view| {
-        view.links
-            .iter()
-            .filter(|link| is_down(link))
-            .collect::<Vec<_>>()
-    });
-    let more = down
-        .as_ref()
-        .map_or(0, |down| down.len().saturating_sub(LINKS_NAMED_MAX));
-    html! {
-        h2 {
-            "Down now"
-            @if more > 0 { ", and " a href={ (PATH) "/links" } { (number(more as u64)) " more" } }
-        }
-        div.down-now {
-            @match down {
-                Ok(down) if down.is_empty() => p { "No link is down." },
-                Ok(down) => ul { @for link in down.iter().take(LINKS_NAMED_MAX) { li { (target_link(link)) } } },
-                Err(_) => p { "The links cannot be read at the moment." },
-            }
-        }
-    }
+    Ok(ConsolePage::new("Overview", body).in_section(MenuSection::Overview))
 }
 
 /// The note of an installation without a history.

@@ -8,26 +8,17 @@ use maud::{Markup, html};
 use posthaste_core::api::{IsoDuration, PressureView};
 use posthaste_core::model::ProducerTier;
 use posthaste_core::pressure::PressureLevel;
-use serde::Deserialize;
 
+use crate::address::page_path;
 use crate::api::RequestTarget;
 use crate::chart::ChartUnit;
-use crate::console::{PATH, PageContext, PageRoutes};
+use crate::console::{PageContext, PageRoutes};
 use crate::extract::PageQuery;
 use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::pages::hours::HoursQuery;
 use crate::pages::overview::charts::{level_chart, tarpit_chart};
 use crate::recent::RecentHistory;
 use crate::visit::PageVisit;
-
-/// The times that the charts can show, in hours.
-const HOURS: [u32; 2] = [1, 24];
-
-/// The query of the page.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct PressureQuery {
-    /// The time that the charts show.
-    hours: Option<u32>,
-}
 
 /// The routes of the page.
 pub(crate) fn routes() -> PageRoutes {
@@ -38,19 +29,16 @@ pub(crate) fn routes() -> PageRoutes {
 async fn show_page(
     pages: PageContext,
     visit: PageVisit,
-    PageQuery(query): PageQuery<PressureQuery>,
+    PageQuery(query): PageQuery<HoursQuery>,
 ) -> PageResult {
-    let hours = query.hours.unwrap_or(HOURS[0]);
-    if !HOURS.contains(&hours) {
-        return Err(ConsolePage::bad_request("hours is 1 or 24"));
-    }
+    let hours = query.shown_hours()?;
     let view: PressureView = pages.api.get(RequestTarget::new(&["pressure"])).await?;
     let recent = pages
         .history
         .as_deref()
-        .map(|history| RecentHistory::read(history, hours, visit.now));
+        .map(|history| RecentHistory::read(history, hours.number(), visit.now));
     let body = html! {
-        @if recent.is_some() { (hours_choice(hours)) }
+        @if recent.is_some() { (hours.choice(&page_path(&["pressure"]))) }
         section #pressure data-live aria-label="Pressure" {
             (facts::state_section(&view))
             (resources::topic_table(&view))
@@ -68,20 +56,6 @@ async fn show_page(
         }
     };
     Ok(ConsolePage::new("Pressure", body).in_section(MenuSection::Pressure))
-}
-
-/// The times to choose from.
-fn hours_choice(shown: u32) -> Markup {
-    html! {
-        nav.actions aria-label="Time of the charts" {
-            @for hours in HOURS {
-                a.button href={ (PATH) "/pressure?hours=" (hours) }
-                    aria-current=[(hours == shown).then_some("true")] {
-                    @if hours == 1 { "Last hour" } @else { "Last " (hours) " hours" }
-                }
-            }
-        }
-    }
 }
 
 /// A level with its colour.

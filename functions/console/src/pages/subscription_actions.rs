@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use crate::address;
 use crate::console::PageContext;
 use crate::extract::{FormFields, PathParts};
-use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
 use crate::pages::subscription::SubscriptionInUrl;
 use crate::pages::{deletion, not_found};
-use crate::parts::{address_after, button_form, refused_page};
+use crate::parts::{address_after, back_field, page_to_go_back_to, refused_page};
 use crate::visit::PageVisit;
 
 /// The actions of which the page of the subscription shows the effect.
@@ -25,6 +25,7 @@ pub(crate) async fn change_state(
     pages: PageContext,
     visit: PageVisit,
     PathParts([topic, name, action]): PathParts<3>,
+    fields: FormFields,
 ) -> Result<Redirect, ConsolePage> {
     let named = SubscriptionInUrl {
         topic: &topic,
@@ -37,19 +38,18 @@ pub(crate) async fn change_state(
         .api
         .post::<SubscriptionSettings>(named.request_target(&[&action]))
         .await;
-    done.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
-    Ok(Redirect::to(&address_after(
-        &named.page_path(&[]),
-        &action,
-        visit.now,
-    )))
+    let own_page = named.page_path(&[]);
+    let back = page_to_go_back_to(&fields, &own_page);
+    done.map_err(|refusal| refused_page(&refusal, back))?;
+    Ok(Redirect::to(&address_after(back, &action, visit.now)))
 }
 
-/// Forces the subscription. Its page says whether that ended a hold.
+/// Forces the subscription. The page that it leads back to says whether that ended a hold.
 pub(crate) async fn force(
     pages: PageContext,
     visit: PageVisit,
     PathParts([topic, name]): PathParts<2>,
+    fields: FormFields,
 ) -> Result<Redirect, ConsolePage> {
     let named = SubscriptionInUrl {
         topic: &topic,
@@ -59,19 +59,17 @@ pub(crate) async fn force(
         .api
         .post::<ForcedView>(named.request_target(&["force"]))
         .await;
+    let own_page = named.page_path(&[]);
+    let back = page_to_go_back_to(&fields, &own_page);
     let forced = forced
-        .map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?
+        .map_err(|refusal| refused_page(&refusal, back))?
         .forced;
     let words = if forced.is_empty() {
         "no-hold,forced"
     } else {
         "hold-ended,forced"
     };
-    Ok(Redirect::to(&address_after(
-        &named.page_path(&[]),
-        words,
-        visit.now,
-    )))
+    Ok(Redirect::to(&address_after(back, words, visit.now)))
 }
 
 /// Sends a test event, and shows the request and its response.
@@ -79,6 +77,7 @@ pub(crate) async fn send_test_event(
     pages: PageContext,
     visit: PageVisit,
     PathParts([topic, name]): PathParts<2>,
+    fields: FormFields,
 ) -> PageResult {
     let named = SubscriptionInUrl {
         topic: &topic,
@@ -88,10 +87,19 @@ pub(crate) async fn send_test_event(
         .api
         .post::<TestAttempt>(named.request_target(&["test"]))
         .await;
-    let attempt = attempt.map_err(|refusal| refused_page(&refusal, &named.page_path(&[])))?;
+    let own_page = named.page_path(&[]);
+    let back = page_to_go_back_to(&fields, &own_page);
+    let attempt = attempt.map_err(|refusal| refused_page(&refusal, back))?;
     let body = html! {
         (test_attempt::attempt_facts(&attempt))
-        div.actions { (button_form(&visit, &named.page_path(&["test"]), "", "Send another test event")) }
+        div.actions {
+            form method="post" action=(named.page_path(&["test"])) {
+                (form_token(&visit.form_token))
+                (back_field(back))
+                button type="submit" { "Send another test event" }
+            }
+            @if back != own_page { a.button href=(back) { "Go back" } }
+        }
         (back_link(named))
     };
     Ok(ConsolePage::new(format!("Test of {topic} / {name}"), body).in_section(MenuSection::Topics))

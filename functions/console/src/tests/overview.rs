@@ -88,26 +88,48 @@ async fn the_last_hour_is_shown_in_figures_and_charts() {
     let world = world().await;
     let page = world.get("/console").await;
     page.has(&[
-        "12/s",
-        "7,200 in the last hour",
+        ">7,200</p>",
+        "in the last hour; 12/s in the last minute",
         "80 %",
-        "1,800 of 9,000 sent events failed",
+        "1,800 of 9,000 sent events failed in the last hour",
         "4,335",
     ]);
     page.has(&[
-        "3,900 due or under way, 17 for a retry, 418 held",
+        "3,900 due or under way, 17 for a retry, 418 waiting until it recovers",
         ">120</span>",
-        "every link answers",
+        "the events of every subscription arrive",
         "data-live",
+    ]);
+    page.has(&[
+        r#"href="/console/dead-letters?from=1h""#,
+        r#"href="/console/events?result=retry&amp;from=1h""#,
+        r#"href="/console?hours=1" aria-current="true""#,
     ]);
     page.has(&["Events a second, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
     page.has(&[
         "Pressure, the last hour. last medium",
         "last 15 s, least 15 s, most 15 s",
     ]);
-    page.has(&["Down now", "No link is down."]);
+    page.has(&["Failing now", "Nothing fails"]);
+    page.has(&["nothing was dropped or skipped; 120 were given up and kept as dead letters."]);
     page.has_not(&["First steps", "CloudWatch", "style="]);
     assert!(page.html.len() < 30_000, "{}", page.html.len());
+}
+
+/// Every figure and chart of a day names the day, and leads to its events.
+#[tokio::test]
+async fn day_is_shown_in_figures_and_charts() {
+    let world = world().await;
+    let page = world.get("/console?hours=24").await;
+    page.has(&[
+        "in the last 24 hours",
+        "Over the last 24 hours",
+        "Events a second, the last 24 hours.",
+        r#"href="/console/dead-letters?from=24h""#,
+        r#"href="/console?hours=24" aria-current="true""#,
+    ]);
+    page.has_not(&["in the last hour"]);
+    assert_eq!(world.get("/console?hours=2").await.status, 400);
 }
 
 /// Links that are down and pressure are named, each with a link to its page.
@@ -128,22 +150,27 @@ async fn present_failures_are_named_with_links_to_their_pages() {
     page.has(&[
         "badge warn",
         "refused: bulk",
-        "the tarpit makes producers wait 15 s",
+        "producers are slowed: they wait 15 s",
     ]);
     page.has(&[
-        "Down now</h2>",
+        "Failing now</h2>",
         "https://billing.example.com:443",
-        r#"href="/console/links""#,
+        "all on this host",
+        "Busy</bdi> (503)",
+        r#"href="/console/failing""#,
     ]);
-    for number in 0..4 {
+    page.has_not(&["Nothing fails", "rows</a>"]);
+    for number in 0..20 {
         world
             .fail_link(&format!("https://crm-{number}.example.com:443"))
             .await;
     }
-    world
-        .get("/console")
-        .await
-        .has(&[r#"Down now, and <a href="/console/links">2 more</a>"#]);
+    let page = world.get("/console").await;
+    page.has(&[
+        r#"<a href="/console/failing">All 21 rows</a>"#,
+        r#"<span class="bad">21</span>"#,
+    ]);
+    assert!(page.html.len() < 100_000, "{}", page.html.len());
 }
 
 #[tokio::test]
@@ -152,13 +179,13 @@ async fn without_a_history_the_page_says_what_it_cannot_know() {
     world.put(&["topics", "orders"], json!({})).await;
     let page = world.get("/console").await;
     page.has(&[
-        "Waiting",
-        "Links down",
-        "Pressure",
+        "Waiting now",
+        "Failing now",
+        "Pressure now",
         "Replays",
         "The metrics in CloudWatch have them",
     ]);
-    page.has_not(&["<svg", "The last hour"]);
+    page.has_not(&["<svg", "the last hour", "?hours="]);
     let url = Url::parse(
         "https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dashboards/dashboard/x",
     );
@@ -266,7 +293,7 @@ async fn a_store_that_fails_leaves_what_is_known_from_memory() {
     world
         .get("/console")
         .await
-        .has(&["Pressure, the last hour", "7,200 in the last hour"]);
+        .has(&["Pressure, the last hour", ">7,200</p>"]);
 }
 
 #[tokio::test]
@@ -292,8 +319,9 @@ async fn first_steps_command_takes_a_url_with_or_without_a_slash() {
     ]);
 }
 
+/// Buttons of a row lead back to the front page, which says what was done.
 #[tokio::test]
-async fn a_paused_subscription_whose_requests_failed_is_down_too() {
+async fn actions_of_a_row_lead_back_with_their_notice() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
@@ -303,16 +331,73 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
     world
         .fail_link("https://billing.example.com:443 orders.billing")
         .await;
-    world
-        .get("/console")
-        .await
-        .has(&[r#"<span class="bad">1</span>"#]);
-    let pause =
-        crate::api::RequestTarget::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
-    world.api.post::<serde_json::Value>(pause).await.unwrap();
+    world.state.write("held/orders.billing/00000001-x", "{}");
     let page = world.get("/console").await;
-    page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"])
-        .has_not(&["No link is down"]);
+    let path = "/console/topics/orders/subscriptions/billing";
+    page.has(&[
+        r#"<span class="bad">1</span>"#,
+        "orders / billing",
+        r#"aria-label="Retry now orders / billing""#,
+        "/console/dead-letters?topic=orders&amp;subscription=billing&amp;from=2023-11-14T22%3A13%3A20",
+    ]);
+    let back = page.field("back");
+    assert_eq!(back, "/console?hours=1");
+    let fields = [("back", back.as_str())];
+    let forced = world
+        .post("/console", &format!("{path}/force"), &fields)
+        .await;
+    assert_eq!(
+        forced.page_after(),
+        "/console?hours=1&done=hold-ended,forced"
+    );
+    let page = world.get(forced.location()).await;
+    page.has(&["It is tried again now", "little by little", ">recovering<"]);
+    let paused = world
+        .post("/console", &format!("{path}/pause"), &fields)
+        .await;
+    assert_eq!(paused.page_after(), "/console?hours=1&done=pause");
+    let page = world.get(paused.location()).await;
+    page.has(&[
+        "The subscription is paused",
+        ">paused<",
+        ">1 stopped while events wait<",
+    ]);
+    let resumed = world
+        .post("/console", &format!("{path}/resume"), &fields)
+        .await;
+    assert_eq!(resumed.page_after(), "/console?hours=1&done=resume");
+    let tested = world
+        .post("/console", &format!("{path}/test"), &fields)
+        .await;
+    tested.has(&[r#"href="/console?hours=1">Go back</a>"#]);
+}
+
+/// A form that came from elsewhere leads to the page of the subscription.
+#[tokio::test]
+async fn action_leads_back_to_no_other_site() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
+    let path = "/console/topics/orders/subscriptions/billing";
+    let page = world.get(path).await;
+    for back in [
+        "https://evil.example/",
+        "//evil.example",
+        "/consolex",
+        "/console\\x",
+    ] {
+        let fields = [("back", back)];
+        let done = world
+            .send_form(&page, &format!("{path}/pause"), &fields)
+            .await;
+        assert_eq!(done.page_after(), format!("{path}?done=pause"), "{back}");
+        world
+            .send_form(&page, &format!("{path}/resume"), &fields)
+            .await;
+    }
 }
 
 /// Links that recover are counted as recovering: neither down nor healthy.
@@ -329,15 +414,15 @@ async fn recovering_link_is_not_called_well() {
         crate::api::RequestTarget::new(&["topics", "orders", "subscriptions", "billing", "force"]);
     world.api.post::<serde_json::Value>(force).await.unwrap();
     let page = world.get("/console").await;
-    page.has(&[">1 recovering<", "No link is down."])
-        .has_not(&["every link answers"]);
+    page.has(&[">1 recovering<", "little by little"])
+        .has_not(&["the events of every subscription arrive", "Nothing fails"]);
 }
 
 /// Live pages say how often they refresh, and the zone of their times.
 #[tokio::test]
 async fn live_pages_state_refresh_interval_and_time_zone() {
     let world = World::signed_in().await;
-    let page = world.get("/console/links").await;
+    let page = world.get("/console/failing").await;
     page.has(&[
         r#"data-refresh-seconds="5""#,
         r#"<p class="hint" id="zone">Times are in UTC.</p>"#,
@@ -345,7 +430,7 @@ async fn live_pages_state_refresh_interval_and_time_zone() {
     let world = World::new().changed(|console, _| console.with_refresh(Duration::from_secs(30)));
     world.sign_in_well().await;
     world
-        .get("/console/links")
+        .get("/console/failing")
         .await
         .has(&[r#"data-refresh-seconds="30""#]);
 }

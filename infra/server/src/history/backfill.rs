@@ -114,6 +114,9 @@ impl StepTally {
     fn note_record(&mut self, record: &LogRecord) {
         self.oldest = Some(record.time);
         let counts = self.steps.entry(step_number(record.time)).or_default();
+        if record.result == LogResult::Dropped {
+            counts.unkept = counts.unkept.saturating_add(1);
+        }
         match (record.kind, record.result) {
             (RecordKind::Attempt, LogResult::Delivered) => {
                 counts.delivered = counts.delivered.saturating_add(1);
@@ -218,6 +221,7 @@ mod tests {
             attempt(25, 2, LogResult::Retry),
             attempt(24, 3, LogResult::DeadLettered),
             record(24, 4, RecordKind::DeadLettered, LogResult::DeadLettered),
+            record(24, 8, RecordKind::GivenUp, LogResult::Dropped),
             record(23, 5, RecordKind::Held, LogResult::Held),
             attempt(90_000, 6, LogResult::Delivered),
             attempt(3, 7, LogResult::Delivered),
@@ -230,11 +234,14 @@ mod tests {
             .iter()
             .map(|step| {
                 step.counts
-                    .map(|it| (it.delivered, it.failed, it.dead_lettered))
+                    .map(|it| [it.delivered, it.failed, it.dead_lettered, it.unkept])
                     .unwrap()
             })
             .collect();
-        assert_eq!(counts, [(0, 0, 0), (1, 2, 1), (0, 0, 0), (1, 0, 0)]);
+        assert_eq!(
+            counts,
+            [[0, 0, 0, 0], [1, 2, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
+        );
         // A day, and the step in which the start is.
         let all = known(&ring, 0..START_SECS + 10);
         assert_eq!((all.len(), all.last()), (STEPS_MAX, Some(&(START_SECS, 0))));

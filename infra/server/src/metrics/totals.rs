@@ -13,6 +13,7 @@ pub struct MetricTotals {
     delivered: AtomicU64,
     failed: AtomicU64,
     dead_lettered: AtomicU64,
+    unkept: AtomicU64,
     answers: [AtomicU64; ANSWER_BUCKETS],
 }
 
@@ -22,6 +23,7 @@ pub struct TotalsSnapshot {
     delivered: u64,
     failed: u64,
     dead_lettered: u64,
+    unkept: u64,
     answers: [u64; ANSWER_BUCKETS],
 }
 
@@ -40,11 +42,12 @@ struct SummedHistogram {
 
 impl Default for MetricTotals {
     fn default() -> Self {
-        let [delivered, failed, dead_lettered] = [0; 3].map(AtomicU64::new);
+        let [delivered, failed, dead_lettered, unkept] = [0; 4].map(AtomicU64::new);
         Self {
             delivered,
             failed,
             dead_lettered,
+            unkept,
             answers: [0; ANSWER_BUCKETS].map(AtomicU64::new),
         }
     }
@@ -57,6 +60,7 @@ impl MetricTotals {
             delivered: load_sum(&self.delivered),
             failed: load_sum(&self.failed),
             dead_lettered: load_sum(&self.dead_lettered),
+            unkept: load_sum(&self.unkept),
             answers: self.answers.each_ref().map(load_sum),
         }
     }
@@ -67,6 +71,7 @@ impl MetricTotals {
             "DeliverySuccessCount" => |totals| &totals.delivered,
             "DeliveryAttemptFailCount" => |totals| &totals.failed,
             "DeadLetteredCount" => |totals| &totals.dead_lettered,
+            "DroppedEventCount" | "SkippedEventCount" => |totals| &totals.unkept,
             _ => return series,
         };
         Counter::from_arc(Arc::new(SummedCounter {
@@ -99,6 +104,7 @@ impl TotalsSnapshot {
             delivered: added_count(self.delivered, before.delivered),
             failed: added_count(self.failed, before.failed),
             dead_lettered: added_count(self.dead_lettered, before.dead_lettered),
+            unkept: added_count(self.unkept, before.unkept),
             answers: ResponseTimes::from(answers),
         }
     }
@@ -152,6 +158,8 @@ mod tests {
                 .record(7.0);
             metrics::counter!("DeliveryAttemptFailCount").increment(3);
             metrics::counter!("DeadLetteredCount", "reason" => "EndpointGone").increment(1);
+            metrics::counter!("DroppedEventCount", "reason" => "EndpointGone").increment(4);
+            metrics::counter!("SkippedEventCount").increment(5);
             metrics::counter!("PublishSuccessCount").increment(50);
             metrics::histogram!("PublishSuccessLatencyInMs").record(900.0);
         });
@@ -161,6 +169,7 @@ mod tests {
             (counts.delivered, counts.failed, counts.dead_lettered),
             (10, 3, 1)
         );
+        assert_eq!(counts.unkept, 9);
         let mut answers = ResponseTimes::default();
         (0..5).for_each(|_| answers.record_duration(7.0));
         assert_eq!(counts.answers, answers);

@@ -1,15 +1,16 @@
-//! The last hour of the installation.
+//! The last hour or day of the installation.
 
 use maud::{Markup, html};
 
 use crate::chart::{Chart, ChartShape, ChartUnit};
 use crate::recent::RecentHistory;
+use crate::words::{RESPONSE_TIME, WAITING_FOR_RECOVERY};
 
 /// The charts.
-pub(super) fn last_hour_section(recent: &RecentHistory) -> Markup {
+pub(super) fn recent_section(recent: &RecentHistory) -> Markup {
     html! {
-        h2 { "The last hour" }
-        div.charts { @for chart in hour_charts(recent) { (chart.render(&recent.window)) } }
+        h2 { "Over " (recent.window.in_words()) }
+        div.charts { @for chart in all_charts(recent) { (chart.render(&recent.window)) } }
         p.hint {
             "A gap is a time of which nothing is known. Counts from before the start of this server come \
              from the delivery log, which leaves out topics with " code { "deliveryLog: off" } "."
@@ -17,7 +18,7 @@ pub(super) fn last_hour_section(recent: &RecentHistory) -> Markup {
     }
 }
 
-fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
+fn all_charts(recent: &RecentHistory) -> [Chart; 8] {
     [
         Chart::new("Events a second", ChartUnit::PerSecond, ChartShape::Line)
             .with_series(
@@ -37,7 +38,7 @@ fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
             "succeeded",
             recent.count_values(crate::recent::CountSum::success_percent),
         ),
-        Chart::new("Answers of endpoints", ChartUnit::Millis, ChartShape::Line)
+        Chart::new(RESPONSE_TIME, ChartUnit::Millis, ChartShape::Line)
             .with_series("p50", response_time_values(recent, 0.5))
             .with_series("p99", response_time_values(recent, 0.99)),
         Chart::new("Waiting events", ChartUnit::Count, ChartShape::Line)
@@ -50,15 +51,19 @@ fn hour_charts(recent: &RecentHistory) -> [Chart; 8] {
                 recent.gauge_values(|it| it.waiting.map(|waiting| waiting.later.into())),
             )
             .with_series(
-                "held",
+                WAITING_FOR_RECOVERY,
                 recent.gauge_values(|it| it.waiting.map(|waiting| waiting.held.into())),
             ),
         Chart::new("Dead letters", ChartUnit::Count, ChartShape::Bars).with_series(
             "written",
             recent.count_values(|sum| Some(sum.counts.dead_lettered.into())),
         ),
-        Chart::new("Links that are down", ChartUnit::Count, ChartShape::Steps)
-            .with_series("down", recent.gauge_values(|it| it.down.map(f64::from))),
+        Chart::new(
+            "Hosts and subscriptions that are down",
+            ChartUnit::Count,
+            ChartShape::Steps,
+        )
+        .with_series("down", recent.gauge_values(|it| it.down.map(f64::from))),
         level_chart(recent),
         tarpit_chart(recent),
     ]
@@ -78,7 +83,7 @@ pub(crate) fn level_chart(recent: &RecentHistory) -> Chart {
 pub(crate) fn tarpit_chart(recent: &RecentHistory) -> Chart {
     let values = recent.gauge_values(|it| it.pressure.map(|pressure| pressure.tarpit_ms.into()));
     Chart::new(
-        "Tarpit: how long producers wait",
+        "How long producers wait",
         ChartUnit::Millis,
         ChartShape::Steps,
     )

@@ -1,31 +1,35 @@
 //! The data of the overview, as the API returns it.
 
 use futures_util::future::join3;
-use posthaste_core::api::{LinksView, PressureView, ReplayPage};
+use posthaste_core::api::{FailingView, PressureView, ReplayPage};
 
 use crate::api::{ApiRefusal, RequestTarget};
 use crate::console::ConsoleState;
 
+/// Rows of what fails that the page shows. One with its buttons takes up to 2,500 bytes, and eight
+/// charts take 40,000.
+const ROWS_SHOWN_MAX: usize = 15;
+
 /// The responses of the API. A request that fails leaves the others as they are.
 pub(super) struct OverviewData {
     pub(super) pressure: Result<PressureView, ApiRefusal>,
-    pub(super) links: Result<LinksView, ApiRefusal>,
+    pub(super) failing: Result<FailingView, ApiRefusal>,
     pub(super) replays: Result<ReplayPage, ApiRefusal>,
 }
 
 /// Loads all parts at once.
 pub(super) async fn load_overview(pages: &ConsoleState) -> OverviewData {
+    let failing = RequestTarget::new(&["failing"]).query("limit", Some(ROWS_SHOWN_MAX));
     let active = RequestTarget::new(&["replays"]).query("active", Some(true));
-    let [pressure, links] = ["pressure", "links"].map(|resource| RequestTarget::new(&[resource]));
     let asked = join3(
-        pages.api.get(pressure),
-        pages.api.get(links),
+        pages.api.get(RequestTarget::new(&["pressure"])),
+        pages.api.get(failing),
         pages.api.get(active),
     );
-    let (pressure, links, replays) = asked.await;
+    let (pressure, failing, replays) = asked.await;
     OverviewData {
         pressure,
-        links,
+        failing,
         replays,
     }
 }

@@ -380,10 +380,6 @@ impl Outage {
         }
         let shown = self.surfaces.metric("posthaste_links_down", &[]);
         assert_eq!(shown, Some(down), "{context}: {links:?}");
-        let is_down =
-            |row: &&Value| row.get("failingSince").is_some() && row["state"] != "recovering";
-        let down = links.iter().filter(is_down).count() as u64;
-        assert_eq!(overview.links_down, down, "{context}: {links:?}");
         for circuit in listed.iter().filter_map(|one| one.get("circuit")) {
             let is_shown = |row: &Value| {
                 let members = [
@@ -400,8 +396,33 @@ impl Outage {
             };
             assert!(links.iter().any(is_shown), "{context}: {circuit} {links:?}");
         }
-        let on_page = self.surfaces.links_page().await;
-        let counts = links.iter().map(|row| &row["waiting"]["count"]);
+        self.compare_failing(listed, overview, context).await;
+    }
+
+    /// Compares the rows of what fails: each failing subscription has one, with what waits for it.
+    async fn compare_failing(&self, listed: &[Value], overview: Overview, context: &str) {
+        let rows = self.surfaces.failing().await;
+        for row in rows.iter().filter(|row| row.get("topic").is_some()) {
+            let is_same = |one: &&Value| one["name"] == row["subscription"];
+            let one = listed.iter().find(is_same).unwrap();
+            let counts = [&row["waiting"]["count"], &one["waiting"]["count"]];
+            assert_eq!(counts[0], counts[1], "{context}: {row}");
+        }
+        for one in listed {
+            let state = one["health"]["state"].as_str().unwrap();
+            if matches!(state, "failing" | "down") {
+                let has_row = rows.iter().any(|row| row["subscription"] == one["name"]);
+                assert!(has_row, "{context}: {one} {rows:?}");
+            }
+        }
+        let is_failing = |row: &&Value| {
+            let state = row["state"].as_str().unwrap();
+            matches!(state, "failing" | "down" | "askedToWait")
+        };
+        let failing = rows.iter().filter(is_failing).count() as u64;
+        assert_eq!(overview.failing, failing, "{context}: {rows:?}");
+        let on_page = self.surfaces.failing_page().await;
+        let counts = rows.iter().map(|row| &row["waiting"]["count"]);
         assert_eq!(
             json!(on_page),
             json!(counts.collect::<Vec<_>>()),

@@ -38,7 +38,7 @@ pub(super) struct Overview {
     pub(super) held: u64,
     /// The newest point of the chart: due, for a retry, held.
     pub(super) chart: [u64; 3],
-    pub(super) links_down: u64,
+    pub(super) failing: u64,
     /// The number of events that were delivered in the last hour.
     pub(super) delivered: u64,
     /// The number of dead letters of the last hour.
@@ -110,13 +110,21 @@ impl Surfaces {
         links["links"].as_array().unwrap().clone()
     }
 
-    /// The rows of the console's page of links: the number of events that wait.
-    pub(super) async fn links_page(&self) -> Vec<u64> {
-        let page = self.browser.page("/console/links").await;
-        let rows = page.split("<tr>").skip(2);
+    /// The rows of what fails.
+    pub(super) async fn failing(&self) -> Vec<Value> {
+        let view = self.get("/failing").await;
+        assert!(view.get("truncated").is_none(), "{view}");
+        assert!(view.get("leftOut").is_none(), "{view}");
+        view["failing"].as_array().unwrap().clone()
+    }
+
+    /// The rows of the console's page of what fails: the number of events that wait, if it is said.
+    pub(super) async fn failing_page(&self) -> Vec<Option<u64>> {
+        let page = self.browser.page("/console/failing").await;
+        let rows = page.split("<tr role=\"row\">").skip(2);
         rows.map(|row| {
-            let cell = row.rsplit("<td class=\"number\">").next().unwrap();
-            number(cell.split('<').next().unwrap())
+            let waiting = between(row, "data-label=\"Waiting\">", "<");
+            (waiting != "–").then(|| number(waiting))
         })
         .collect()
     }
@@ -148,7 +156,7 @@ impl Surfaces {
             let (_, rest) = page.split_once(&format!(">{name}</a></h2>")).unwrap();
             rest.split("</div>").next().unwrap().to_owned()
         };
-        let waiting = tile("Waiting");
+        let waiting = tile("Waiting now");
         let hint = between(&waiting, "class=\"hint\">", "</p>");
         let figures: Vec<u64> = hint
             .split(", ")
@@ -159,9 +167,8 @@ impl Surfaces {
             .collect();
         let chart = between(&page, "Waiting events, the last hour. ", "\"");
         let last = |name: &str| number(between(chart, &format!("{name}: last "), ", least"));
-        let links = tile("Links down");
-        let links = between(&links, "class=\"figure\">", "</p>");
-        let links_down = between(links, ">", "<");
+        let failing = tile("Failing now");
+        let failing = between(&failing, "class=\"figure\">", "</p>");
         let letters = tile("Dead letters");
         let letters = between(&letters, "class=\"figure\"><span", "</span>").to_owned();
         Overview {
@@ -169,9 +176,13 @@ impl Surfaces {
             due: figures[0],
             later: figures[1],
             held: figures[2],
-            chart: [last("due"), last("for a retry"), last("held")],
-            links_down: number(links_down),
-            delivered: number(between(&tile("Deliveries"), "class=\"hint\">", " in ")),
+            chart: [
+                last("due"),
+                last("for a retry"),
+                last("waiting until it recovers"),
+            ],
+            failing: number(between(failing, ">", "<")),
+            delivered: number(between(&tile("Delivered"), "class=\"figure\">", "<")),
             letters: number(letters.rsplit('>').next().unwrap()),
         }
     }

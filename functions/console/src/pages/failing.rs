@@ -1,0 +1,131 @@
+//! What fails now, whole: every subscription whose events do not arrive, and what answers slowly.
+
+mod row_buttons;
+mod search;
+mod slow;
+mod table;
+
+use axum::response::Redirect;
+use axum::routing::get;
+use futures_util::future::join;
+use maud::{Markup, html};
+use posthaste_core::api::{FailingView, LinksView};
+
+use self::search::FailingSearch;
+pub(crate) use self::table::{FailingTable, what_is_missing};
+use crate::address::page_path;
+use crate::api::{ApiRefusal, RequestTarget};
+use crate::console::{PageContext, PageRoutes};
+use crate::display::number;
+use crate::extract::PageQuery;
+use crate::filters::pager;
+use crate::page::{ConsolePage, MenuSection, PageResult};
+use crate::parts::DoneNoticeQuery;
+use crate::visit::PageVisit;
+
+/// The notices of actions that lead back to a table of what fails.
+pub(crate) const NOTICES: [(&str, &str); 5] = [
+    (
+        "pause",
+        "The subscription is paused: its events wait until it is resumed.",
+    ),
+    (
+        "resume",
+        "The subscription is resumed, and tried again now.",
+    ),
+    ("no-hold", "Nothing kept its events back."),
+    (
+        "hold-ended",
+        "It is tried again now, and so are others whose endpoint has the same scheme, host and port.",
+    ),
+    (
+        "forced",
+        "Events that wait go out within a minute, little by little at first.",
+    ),
+];
+
+/// The routes of the page, also under its former name.
+pub(crate) fn routes() -> PageRoutes {
+    PageRoutes::new()
+        .route("/failing", get(show_page))
+        .route("/links", get(redirect_from_former_page))
+}
+
+async fn redirect_from_former_page() -> Redirect {
+    Redirect::to(&page_path(&["failing"]))
+}
+
+/// The page.
+async fn show_page(
+    pages: PageContext,
+    visit: PageVisit,
+    PageQuery(search): PageQuery<FailingSearch>,
+    PageQuery(done): PageQuery<DoneNoticeQuery>,
+) -> PageResult {
+    // Only AWS has a slow lane, and it has no history.
+    let has_slow_lane = pages.history.is_none();
+    let slow = async {
+        if has_slow_lane {
+            pages.api.get(RequestTarget::new(&["links"])).await
+        } else {
+            Ok(LinksView::default())
+        }
+    };
+    let failing = pages.api.get::<FailingView>(search.request_target());
+    let (view, slow) = join(failing, slow).await;
+    let view = view?;
+    let back = search.page_address(search.cursor()).to_string();
+    let table = FailingTable {
+        view: &view,
+        visit: &visit,
+        back: &back,
+    };
+    let body = html! {
+        (done.notice(visit.now, &NOTICES))
+        @if !view.failing.is_empty() || search.is_narrow() { (search.filter_form()) }
+        section #failing data-live aria-label="Failing now" {
+            @if view.failing.is_empty() {
+                p.empty { (nothing_text(&search, &view)) }
+            } @else {
+                (count_line(&view))
+                (table.render())
+            }
+            (what_is_missing(&view))
+            (slow_part(&slow))
+        }
+        (pager(search.cursor().map(|_| search.page_address(None)), view.cursor.as_deref().map(|next| search.page_address(Some(next)))))
+    };
+    Ok(ConsolePage::new("Failing now", body).in_section(MenuSection::Failing))
+}
+
+fn nothing_text(search: &FailingSearch, view: &FailingView) -> &'static str {
+    if search.cursor().is_some() {
+        "There are no more rows."
+    } else if search.is_narrow() {
+        "No subscription is like this. Change the filters."
+    } else if view.left_out.is_empty() {
+        "Nothing fails: the events of every subscription arrive, as far as is known."
+    } else {
+        "Nothing is known to fail."
+    }
+}
+
+/// The number of rows in a sentence.
+fn count_line(view: &FailingView) -> Markup {
+    let failing = view.total.saturating_sub(view.stopped + view.recovering);
+    html! {
+        p {
+            (number(failing)) " failing, " (number(view.recovering)) " recovering, "
+            (number(view.stopped)) " stopped while events wait."
+        }
+    }
+}
+
+fn slow_part(slow: &Result<LinksView, ApiRefusal>) -> Markup {
+    html! {
+        @match slow {
+            Ok(view) => (slow::slow_section(&view.slow)),
+            Err(_) => p.hint { "What answers slowly cannot be read at the moment." },
+        }
+    }
+}
