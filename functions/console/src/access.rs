@@ -2,9 +2,12 @@
 
 mod form;
 mod guard;
+mod session_editor;
+mod sessions;
 mod sign_in;
 mod visitors;
 
 pub(crate) use self::guard::guard_pages;
-pub(crate) use self::sign_in::{show_sign_in, sign_in, sign_out};
+pub(crate) use self::sessions::session_routes;
+pub(crate) use self::sign_in::{show_sign_in, sign_in};
 pub use self::visitors::VisitorAccess;

@@ -19,6 +19,7 @@ mod parts;
 mod recent;
 mod router;
 mod session;
+mod session_book;
 mod session_key;
 mod table;
 #[cfg(test)]

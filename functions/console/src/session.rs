@@ -1,5 +1,5 @@
 //! Sessions: what a browser's cookie says, signed so that only this installation can have written
-//! it. Nothing is stored of a session, so any function instance can read it.
+//! it. A visitor is signed in as long as the book of open sessions has the session too.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
-use posthaste_core::model::{KeyDigest, Timestamp};
+use posthaste_core::model::{KeyDigest, Timestamp, hex};
+use posthaste_core::stored::SessionDigest;
 use posthaste_ports::Entropy;
 use sha2::Sha256;
 
@@ -30,6 +31,10 @@ const HEAD_BYTES: usize = 1 + 8 + ID_BYTES;
 const SESSION_DOMAIN: &[u8] = b"posthaste console session\0";
 const FORM_DOMAIN: &[u8] = b"posthaste console form\0";
 const ADMIN_KEY_DOMAIN: &[u8] = b"posthaste console admin key\0";
+const KEY_TAG_DOMAIN: &[u8] = b"posthaste console key tag\0";
+
+/// Bytes of the tag of a key.
+const KEY_TAG_BYTES: usize = 4;
 
 /// The key that signs sessions: random, and kept in the state store.
 #[derive(Clone, PartialEq, Eq)]
@@ -71,6 +76,12 @@ impl SessionKey {
         )
     }
 
+    /// A tag that tells sessions of this key from those of another.
+    pub(crate) fn tag(&self) -> String {
+        let mac = self.domain_mac(KEY_TAG_DOMAIN, b"").finalize().into_bytes();
+        hex::encode(&mac[..KEY_TAG_BYTES])
+    }
+
     fn domain_mac(&self, domain: &[u8], text: &[u8]) -> Hmac<Sha256> {
         // HMAC takes keys of any length.
         let mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of HMAC");
@@ -99,6 +110,11 @@ impl ConsoleSession {
             ends_at: now + if is_signed_in { SIGNED_IN } else { VISITING },
             id,
         }
+    }
+
+    /// The digest of its id, which the book of open sessions has.
+    pub(crate) fn digest(&self) -> SessionDigest {
+        SessionDigest::for_id(&self.id)
     }
 
     /// Reads a cookie's value. `None` for one that `key` did not sign, and for one that has ended.

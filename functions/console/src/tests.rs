@@ -11,6 +11,7 @@ mod logged;
 mod overview;
 mod pressure;
 mod replays;
+mod sessions;
 mod search;
 mod settings;
 mod sizes;

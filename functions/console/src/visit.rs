@@ -8,7 +8,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::model::pasted::PastedError;
 
 use crate::page::ConsolePage;
-use crate::session::SessionKey;
+use crate::session::{ConsoleSession, SessionKey};
 
 /// Marks a request that came over TLS to the server itself, among its extensions. Its cookies are
 /// kept to https, whatever the name of the host.
@@ -40,6 +40,7 @@ pub(crate) struct PageVisit {
     pub(crate) is_signed_in: bool,
     /// Whether cookies are kept to https.
     pub(crate) is_secure: bool,
+    pub(crate) session: ConsoleSession,
     /// The key of sessions.
     pub(crate) key: Arc<SessionKey>,
 }

@@ -92,7 +92,7 @@ impl RunningServer {
             .merge(http::probe_routes());
         let console = functions.console_access();
         if let Some(console) = &console {
-            console.read_session_key().await;
+            console.read_sessions().await;
         }
         let operators = http::OperatorCheck::new(admin_key.clone(), console);
         let in_flight = InFlight {

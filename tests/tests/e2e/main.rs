@@ -7,6 +7,7 @@ mod backup;
 mod bad_input;
 mod batching;
 mod created_again;
+mod console_sessions;
 mod crowds;
 mod dead_letters;
 mod delivery_log;

@@ -14,6 +14,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::html;
+use posthaste_core::api::PeerAddress;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::timeout;
@@ -90,7 +91,7 @@ async fn respond<S: ObjectStore, C: Clock, E: Entropy>(
         Err(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
-                "no key for console sessions"
+                "who is signed in to the console is not known"
             );
             return framed_response(unavailable_page().into_response(), None);
         }
@@ -127,7 +128,8 @@ async fn admit_request<S: ObjectStore, C: Clock, E: Entropy>(
     let is_over_tls = request.extensions().get::<OverTls>().is_some();
     let is_secure = is_over_tls || !cookie::is_plain_loopback(request.headers());
     if is_signed_in {
-        let caller = access.audit_caller(&request);
+        let peer = request.extensions().get::<PeerAddress>().copied();
+        let caller = access.audit_caller(peer, &session);
         request.extensions_mut().insert(caller);
     }
     let set = cookie::set_header(&session, &key, now, is_secure);
@@ -138,6 +140,7 @@ async fn admit_request<S: ObjectStore, C: Clock, E: Entropy>(
         form_mistake,
         is_signed_in,
         is_secure,
+        session,
         key: Arc::new(key),
     });
     let mut response = next.run(request).await;

@@ -1,5 +1,6 @@
-//! Signing in and out.
+//! Signing in.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,16 +10,17 @@ use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_core::api::PeerAddress;
 use posthaste_core::model::pasted::read_key;
+use posthaste_core::stored::OpenSession;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
-use posthaste_services::WrongKeyAnswer;
+use posthaste_services::{CompletingWork, WrongKeyAnswer};
 
 use super::guard::unavailable_page;
 use super::visitors::VisitorAccess;
-use crate::console::PATH;
 use crate::cookie;
 use crate::extract::{FormFields, PageQuery};
 use crate::pages::sign_in::{self, SignInQuery};
 use crate::session::ConsoleSession;
+use crate::session_book::SessionListError;
 use crate::visit::{PageVisit, SignInMistake};
 
 /// Metric: sign-ins with a wrong key.
@@ -73,13 +75,41 @@ where
         let mistake = access.slow_down().await;
         return sign_in::render_page(&visit, &query, Some(mistake)).into_response();
     }
-    if access.audit_sign_in(peer).await.is_err() {
+    let session = ConsoleSession::begin(true, visit.now, &access.entropy);
+    if let Err(error) = open_session(access, &visit, peer, session).await {
+        tracing::error!(
+            error = &error as &dyn Error,
+            "a sign-in to the console was not written down"
+        );
         return unavailable_page().into_response();
     }
     tracing::info!("signed in to the console");
-    let session = ConsoleSession::begin(true, visit.now, &access.entropy);
     let cookie = cookie::set_header(&session, &visit.key, visit.now, visit.is_secure);
     ([(SET_COOKIE, cookie)], Redirect::to(query.next_page())).into_response()
+}
+
+/// Writes down that a session begins, also if the browser is gone meanwhile.
+async fn open_session<S, C, E>(
+    access: Arc<VisitorAccess<S, C, E>>,
+    visit: &PageVisit,
+    peer: Option<PeerAddress>,
+    session: ConsoleSession,
+) -> Result<(), SessionListError>
+where
+    S: ObjectStore + fmt::Debug + 'static,
+    C: Clock,
+    E: Entropy,
+{
+    let caller = access.audit_caller(peer, &session);
+    let open = OpenSession {
+        id: session.digest(),
+        key: visit.key.tag(),
+        began_at: visit.now,
+        ends_at: session.ends_at,
+        address: caller.address,
+    };
+    let opening = async move { access.session_editor().begin_session(caller, open).await };
+    CompletingWork::new(opening).await
 }
 
 impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
@@ -90,13 +120,4 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
             WrongKeyAnswer::TooMany => SignInMistake::TooMany,
         }
     }
-}
-
-/// Signs a visitor out.
-pub(crate) async fn sign_out(visit: PageVisit) -> Response {
-    (
-        [(SET_COOKIE, cookie::removal_header(visit.is_secure))],
-        Redirect::to(&format!("{PATH}/sign-in")),
-    )
-        .into_response()
 }

@@ -2,19 +2,18 @@
 
 use std::error::Error;
 
-use axum::extract::Request;
 use axum::http::HeaderMap;
-use posthaste_core::api::{
-    AuditAction, AuditCaller, AuditDoor, AuditEntry, AuditOutcome, PeerAddress,
-};
+use posthaste_core::api::{AuditCaller, AuditDoor, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
-use posthaste_ports::{Clock, Entropy, ObjectStore, PortError};
+use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::WrongKeys;
-use posthaste_services::audit::{begin_change, note_refused_keys};
+use posthaste_services::audit::note_refused_keys;
 use tokio::sync::Semaphore;
 
+use super::session_editor::SessionEditor;
 use crate::cookie;
 use crate::session::{ConsoleSession, SessionKey};
+use crate::session_book::SessionBook;
 use crate::session_key::{CachedSessionKey, KeyPorts, SessionKeyError};
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
@@ -23,12 +22,13 @@ const LOST_FORMS_MAX: usize = 16;
 /// Checks visitors: those with the admin key get in.
 #[derive(Debug)]
 pub struct VisitorAccess<S, C, E> {
-    /// The state bucket, which has the key of sessions.
+    /// The state bucket, which has the key of sessions and the list of those that are open.
     pub(super) state: S,
     pub(super) clock: C,
     pub(super) entropy: E,
     pub(super) admin_key: KeyDigest,
     pub(super) session_key: CachedSessionKey,
+    pub(super) sessions: SessionBook,
     pub(super) wrong_keys: WrongKeys,
     /// The forms of sessions that have ended which may be read at once.
     pub(super) lost_forms: Semaphore,
@@ -45,6 +45,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
             entropy,
             admin_key,
             session_key,
+            sessions: SessionBook::default(),
             wrong_keys: WrongKeys::default(),
             lost_forms,
         }
@@ -60,25 +61,31 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         }
     }
 
-    /// Reads the key of sessions, if there is one, so that [`Self::is_signed_in`] knows visitors
-    /// from before this process.
-    pub async fn read_session_key(&self) {
+    /// Reads the key of sessions, if there is one, and which of them are open, so that
+    /// [`Self::is_signed_in`] knows visitors from before this process.
+    pub async fn read_sessions(&self) {
         if let Err(error) = self.session_key.read_if_there(&self.key_ports()).await {
             tracing::warn!(
                 error = &error as &dyn Error,
                 "the key of console sessions was not read"
             );
         }
+        if let Err(error) = self.sessions.read_again(&self.state, &self.clock).await {
+            tracing::warn!(
+                error = &error as &dyn Error,
+                "the list of console sessions was not read"
+            );
+        }
     }
 
-    /// Whether a request comes from a visitor who is signed in, as far as this process knows the
-    /// key of sessions. No store is asked.
+    /// Whether a request comes from a visitor who is signed in, as far as this process knows. No
+    /// store is asked.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         let now = self.clock.now();
         self.session_key.cached_key().is_some_and(|key| {
             cookie::signed_in_values(headers)
                 .filter_map(|it| ConsoleSession::parse(&it, &key, now))
-                .any(|it| it.is_signed_in)
+                .any(|it| it.is_signed_in && self.sessions.is_known_open(it.digest()))
         })
     }
 
@@ -98,41 +105,65 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         }
     }
 
-    /// The key of sessions, and the session of a request if it has one.
+    /// The key of sessions, and the session of a request if it has one that is open.
     pub(super) async fn find_session(
         &self,
         headers: &HeaderMap,
         now: Timestamp,
     ) -> Result<(SessionKey, Option<ConsoleSession>), SessionKeyError> {
         let key = self.session_key.get_or_read(&self.key_ports()).await?;
-        let session = session_of_request(headers, &key, now);
+        let session = self.open_session(headers, &key, now).await?;
         if session.is_some() || cookie::session_values(headers).next().is_none() {
             return Ok((key, session));
         }
-        let newer = self.session_key.newer_key(&self.key_ports()).await?;
-        Ok(newer.map_or((key, None), |key| {
-            let session = session_of_request(headers, &key, now);
-            (key, session)
-        }))
+        match self.session_key.newer_key(&self.key_ports()).await? {
+            Some(newer) => {
+                let session = self.open_session(headers, &newer, now).await?;
+                Ok((newer, session))
+            }
+            None => Ok((key, None)),
+        }
     }
 
-    /// A visitor who is signed in, as the audit trail has it.
-    pub(super) fn audit_caller(&self, request: &Request) -> AuditCaller {
-        let peer = request.extensions().get::<PeerAddress>().copied();
+    /// The first session of a request that this key signed and that is open. Those of the sign-in
+    /// page are in no list.
+    async fn open_session(
+        &self,
+        headers: &HeaderMap,
+        key: &SessionKey,
+        now: Timestamp,
+    ) -> Result<Option<ConsoleSession>, SessionKeyError> {
+        let values: Vec<_> = cookie::session_values(headers).collect();
+        for value in values {
+            let Some(session) = ConsoleSession::parse(&value, key, now) else {
+                continue;
+            };
+            let id = session.digest();
+            if !session.is_signed_in || self.sessions.is_open(&self.state, &self.clock, id).await? {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A visitor who is signed in by this session, as the audit trail has it.
+    pub(super) fn audit_caller(
+        &self,
+        peer: Option<PeerAddress>,
+        session: &ConsoleSession,
+    ) -> AuditCaller {
         AuditCaller::with_admin_key(&self.admin_key, AuditDoor::Console, peer)
+            .in_session(session.digest().tag())
     }
 
-    /// Writes a sign-in into the audit trail.
-    pub(super) async fn audit_sign_in(&self, peer: Option<PeerAddress>) -> Result<(), PortError> {
-        let id = self.entropy.uuid().simple().to_string();
-        let caller = AuditCaller::with_admin_key(&self.admin_key, AuditDoor::Console, peer);
-        let entry = AuditEntry::new(id, self.clock.now(), caller, AuditAction::SignIn);
-        let entry = entry.with_outcome(AuditOutcome::Done);
-        let written = begin_change(&self.state, &entry).await;
-        written.inspect_err(|error| {
-            let error = error as &dyn Error;
-            tracing::error!(error, "a sign-in is missing in the audit trail");
-        })
+    /// Begins and ends sessions.
+    pub(super) fn session_editor(&self) -> SessionEditor<'_, S, C, E> {
+        SessionEditor {
+            state: &self.state,
+            clock: &self.clock,
+            entropy: &self.entropy,
+            book: &self.sessions,
+        }
     }
 
     /// Adds sign-ins with wrong keys to the audit trail.
@@ -146,12 +177,4 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
     pub(super) fn is_admin_key(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.matches_key(offered)
     }
-}
-
-fn session_of_request(
-    headers: &HeaderMap,
-    key: &SessionKey,
-    now: Timestamp,
-) -> Option<ConsoleSession> {
-    cookie::session_values(headers).find_map(|it| ConsoleSession::parse(&it, key, now))
 }

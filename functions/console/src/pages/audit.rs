@@ -15,7 +15,7 @@ use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::{PageContext, PageRoutes};
 use crate::display::{CELL_CHARS_MAX, foreign_cut, number, time_tag};
 use crate::extract::PageQuery;
-use crate::filters::{FormField, ROWS_MAX, list_pager, refusal_note};
+use crate::filters::{ROWS_MAX, TimeRangeFields, folded_filters, list_pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::table::TableColumn::{self, Text};
 use crate::table::table;
@@ -60,7 +60,8 @@ async fn show_page(pages: PageContext, PageQuery(asked): PageQuery<AuditPageQuer
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
-        (asked.filter_form(&topics, refusal))
+        (folded_filters(&asked.filters(), found.as_ref().map_or(true, |page| page.entries.is_empty()),
+            &asked.filter_form(&topics, refusal)))
         @if let Some(refusal) = refusal { (refusal_note(refusal, &FIELDS)) }
         section aria-label="Changes" {
             @if let Ok(page) = &found { (asked.entry_table(page)) }
@@ -68,7 +69,10 @@ async fn show_page(pages: PageContext, PageQuery(asked): PageQuery<AuditPageQuer
         @if let Ok(page) = &found {
             (list_pager(&asked.list_address(), asked.cursor.as_deref(), page.cursor.as_deref()))
         }
-        p.hint { "Changes of the last 180 days. A key is shown by its tag, and secrets by masks." }
+        p.hint {
+            "Changes of the last 180 days. A key is shown by its tag, and secrets by masks. "
+            a href=(PageAddress::new(&["sessions"])) { "Who is signed in to the console" }
+        }
     };
     let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
     Ok(ConsolePage::new("Who changed what", body)
@@ -101,13 +105,12 @@ impl AuditPageQuery {
     }
 
     fn filter_form(&self, topics: &TopicNames, refusal: Option<&ApiRefusal>) -> Markup {
-        let from = FormField::new("from", "From (UTC)", self.from.as_deref(), refusal);
-        let to = FormField::new("to", "To (UTC)", self.to.as_deref(), refusal);
+        let list = PageAddress::new(&["audit"]).query("topic", self.topic.as_deref());
+        let times = TimeRangeFields::new(self.from.as_deref(), self.to.as_deref(), refusal);
         html! {
             form.filters method="get" action=(PageAddress::new(&["audit"])) {
                 (topics.topic_field("(any topic)", self.topic.as_deref(), refusal))
-                (from.time_input())
-                (to.time_input())
+                (times.with_presets(list).render())
                 div { button.primary type="submit" { "Search" } }
             }
         }
@@ -169,6 +172,10 @@ fn origin_cell(entry: &AuditEntry) -> Markup {
     };
     html! {
         (door)
+        @if let Some(session) = &entry.session {
+            br;
+            span.hint { "session " code { (foreign_cut(session, CELL_CHARS_MAX)) } }
+        }
         @if let Some(address) = entry.address { br; span.hint { (address) } }
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         let operators = OperatorCheck::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
         let page = head("/console", &[("host", "h"), ("cookie", &signed_in)]);
         assert!(!operators.is_operator_request(&page));
-        restarted.read_session_key().await;
+        restarted.read_sessions().await;
         assert!(operators.is_operator_request(&page));
     }
 }

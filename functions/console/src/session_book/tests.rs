@@ -1,0 +1,226 @@
+//! The book over a store that changes under it, fails and is damaged.
+
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+use posthaste_testkit::memory::MemoryStore;
+use posthaste_testkit::{
+    CallFault, FaultPlan, Faulty, ManualClock, PortOperation, Recorded, RecordedCalls,
+};
+
+use super::known::{COUNTS_UNREAD_MAX, READ_AGAIN_AFTER};
+use super::*;
+
+const ONE_MILLI: Duration = Duration::from_millis(1);
+
+/// Two processes on one store, whose calls are counted.
+struct World {
+    memory: MemoryStore,
+    store: Recorded<Faulty<MemoryStore>>,
+    plan: FaultPlan,
+    calls: RecordedCalls,
+    clock: ManualClock,
+    first: SessionBook,
+    second: SessionBook,
+}
+
+impl World {
+    /// A store on which these operations fail once the plan is switched on.
+    fn with_fault(fault: CallFault, operations: &'static [PortOperation]) -> Self {
+        let memory = MemoryStore::default();
+        let plan = FaultPlan::at(fault, |effect| operations.contains(&effect.operation));
+        plan.switch(false);
+        let calls = RecordedCalls::default();
+        let faulty = Faulty::new(memory.clone(), "state", &plan);
+        Self {
+            memory,
+            store: Recorded::new(faulty, "state", &calls),
+            plan,
+            calls,
+            clock: ManualClock::new(Timestamp::from_millis(1_700_000_000_000)),
+            first: SessionBook::default(),
+            second: SessionBook::default(),
+        }
+    }
+
+    fn new() -> Self {
+        Self::with_fault(CallFault::Before(ErrorKind::Other), &[])
+    }
+
+    fn session(&self, number: u8) -> OpenSession {
+        OpenSession {
+            id: SessionDigest::for_id(&[number]),
+            key: "0a1b2c3d".to_owned(),
+            began_at: self.clock.now(),
+            ends_at: self.clock.now() + Duration::from_hours(12),
+            address: None,
+        }
+    }
+
+    async fn add(&self, book: &SessionBook, number: u8) -> Result<(), SessionListError> {
+        let session = self.session(number);
+        let added = book.add_session(&self.store, &self.clock, session).await;
+        added.map(drop)
+    }
+
+    async fn end(&self, book: &SessionBook, number: u8) -> Result<usize, SessionListError> {
+        let id = self.session(number).id;
+        let ended = book.end_sessions(&self.store, &self.clock, |session| session.id == id);
+        ended.await.map(|ended| ended.len())
+    }
+
+    async fn is_open(&self, book: &SessionBook, number: u8) -> Result<bool, SessionListError> {
+        let id = self.session(number).id;
+        book.is_open(&self.store, &self.clock, id).await
+    }
+
+    /// The reads since the last time.
+    fn reads(&self) -> usize {
+        let taken = self.calls.take();
+        let reads = [PortOperation::Get, PortOperation::GetIfChanged];
+        let reads = taken.iter().filter(|it| reads.contains(&it.operation));
+        reads.count()
+    }
+}
+
+#[tokio::test]
+async fn session_ends_here_at_once_and_elsewhere_after_5_s() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    assert!(world.is_open(&world.second, 1).await.unwrap());
+    assert_eq!(world.end(&world.first, 1).await.unwrap(), 1);
+    assert!(!world.is_open(&world.first, 1).await.unwrap());
+    assert!(!world.first.is_known_open(world.session(1).id));
+    world.clock.advance(READ_AGAIN_AFTER - ONE_MILLI);
+    assert!(world.is_open(&world.second, 1).await.unwrap());
+    world.clock.advance(ONE_MILLI);
+    assert!(!world.is_open(&world.second, 1).await.unwrap());
+    assert_eq!(world.end(&world.second, 1).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn list_is_read_once_in_5_s_and_dead_cookies_never() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    world.reads();
+    for _ in 0..3 {
+        assert!(world.is_open(&world.first, 1).await.unwrap());
+    }
+    assert_eq!(world.reads(), 0, "it wrote the list itself");
+    world.clock.advance(READ_AGAIN_AFTER);
+    for _ in 0..3 {
+        assert!(world.is_open(&world.first, 1).await.unwrap());
+    }
+    assert_eq!(world.reads(), 1);
+    for _ in 0..3 {
+        assert!(!world.is_open(&world.first, 2).await.unwrap());
+        world.clock.advance(READ_AGAIN_AFTER);
+    }
+    assert_eq!(world.reads(), 1, "an unknown one is read for once");
+}
+
+/// A session that began in another process is known without waiting.
+#[tokio::test]
+async fn session_of_another_process_is_open_at_once() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    assert!(world.is_open(&world.first, 1).await.unwrap());
+    world.add(&world.second, 2).await.unwrap();
+    assert!(world.is_open(&world.first, 2).await.unwrap());
+    assert!(world.is_open(&world.second, 1).await.unwrap());
+}
+
+#[tokio::test]
+async fn two_sign_ins_at_once_are_both_open() {
+    let world = World::new();
+    let both = tokio::join!(world.add(&world.first, 1), world.add(&world.second, 2));
+    both.0.unwrap();
+    both.1.unwrap();
+    for number in [1, 2] {
+        for book in [&world.first, &world.second] {
+            assert!(world.is_open(book, number).await.unwrap(), "{number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn known_sessions_count_for_a_minute_without_the_store() {
+    let reads = &[PortOperation::Get, PortOperation::GetIfChanged];
+    let world = World::with_fault(CallFault::Before(ErrorKind::TimedOut), reads);
+    world.add(&world.first, 1).await.unwrap();
+    world.plan.switch(true);
+    world.clock.advance(COUNTS_UNREAD_MAX - ONE_MILLI);
+    assert!(world.is_open(&world.first, 1).await.unwrap());
+    assert!(world.is_open(&world.first, 2).await.is_err(), "not known");
+    assert!(world.is_open(&world.second, 1).await.is_err(), "not read");
+    world.clock.advance(ONE_MILLI);
+    assert!(world.is_open(&world.first, 1).await.is_err());
+    world.plan.switch(false);
+    assert!(world.is_open(&world.first, 1).await.unwrap());
+    assert!(!world.is_open(&world.first, 2).await.unwrap());
+}
+
+/// What became of a write whose response was lost is found out by the next request.
+#[tokio::test]
+async fn lost_answer_of_an_end_makes_the_list_read_again() {
+    let fault = CallFault::After(ErrorKind::TimedOut);
+    let world = World::with_fault(fault, &[PortOperation::Put]);
+    world.add(&world.first, 1).await.unwrap();
+    world.plan.switch(true);
+    assert!(world.end(&world.first, 1).await.is_err());
+    assert!(!world.is_open(&world.first, 1).await.unwrap());
+    assert!(world.add(&world.first, 2).await.is_err());
+    assert!(world.is_open(&world.first, 2).await.unwrap());
+}
+
+#[tokio::test]
+async fn failed_end_leaves_the_session_open() {
+    let all = &[PortOperation::Get, PortOperation::Put];
+    for at in all {
+        let fault = CallFault::Before(ErrorKind::TimedOut);
+        let world = World::with_fault(fault, std::slice::from_ref(at));
+        world.add(&world.first, 1).await.unwrap();
+        world.plan.switch(true);
+        assert!(world.end(&world.first, 1).await.is_err());
+        world.plan.switch(false);
+        assert!(world.is_open(&world.first, 1).await.unwrap(), "{at:?}");
+    }
+}
+
+#[tokio::test]
+async fn unusable_list_is_empty_and_replaced() {
+    for bad in ["", "{}", r#"{"v":2,"sessions":[]}"#] {
+        let world = World::new();
+        world.add(&world.first, 1).await.unwrap();
+        world.memory.write(CONSOLE_SESSIONS, bad);
+        assert!(!world.is_open(&world.second, 1).await.unwrap(), "{bad}");
+        world.add(&world.second, 2).await.unwrap();
+        assert!(world.is_open(&world.first, 2).await.unwrap(), "{bad}");
+    }
+    let fault = CallFault::Before(ErrorKind::Damaged);
+    let world = World::with_fault(fault, &[PortOperation::Get]);
+    world.plan.switch(true);
+    assert!(!world.is_open(&world.first, 1).await.unwrap());
+    world.add(&world.first, 2).await.unwrap();
+    assert!(world.first.is_known_open(world.session(2).id));
+}
+
+#[tokio::test]
+async fn deleted_list_ends_every_session() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    world.memory.delete(CONSOLE_SESSIONS).await.unwrap();
+    world.clock.advance(READ_AGAIN_AFTER);
+    assert!(!world.is_open(&world.first, 1).await.unwrap());
+}
+
+/// A session whose time is over leaves the list with the next sign-in.
+#[tokio::test]
+async fn ended_time_takes_a_session_out_of_the_list() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    world.clock.advance(Duration::from_hours(12));
+    world.add(&world.first, 2).await.unwrap();
+    let list = world.first.read_again(&world.store, &world.clock).await;
+    assert_eq!(list.unwrap().sessions, [world.session(2)]);
+}
