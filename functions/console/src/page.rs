@@ -49,7 +49,7 @@ pub(crate) enum MenuSection {
     DeadLetters,
     Failing,
     Pressure,
-    Replays,
+    Work,
     Audit,
 }
 
@@ -61,7 +61,7 @@ impl MenuSection {
         Self::DeadLetters,
         Self::Failing,
         Self::Pressure,
-        Self::Replays,
+        Self::Work,
         Self::Audit,
     ];
 
@@ -73,7 +73,7 @@ impl MenuSection {
             Self::DeadLetters => "Dead letters",
             Self::Failing => "Failing",
             Self::Pressure => "Pressure",
-            Self::Replays => "Replays",
+            Self::Work => "Work",
             Self::Audit => "Audit",
         }
     }
@@ -86,7 +86,7 @@ impl MenuSection {
             Self::DeadLetters => "/dead-letters",
             Self::Failing => "/failing",
             Self::Pressure => "/pressure",
-            Self::Replays => "/replays",
+            Self::Work => "/work",
             Self::Audit => "/audit",
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod topic_actions;
 mod topic_names;
 pub(crate) mod topics;
 pub(crate) mod words;
+pub(crate) mod work;
 
 use axum::http::StatusCode;
 use maud::html;

@@ -15,8 +15,8 @@ use crate::assets;
 use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, event, events, failing, kept, not_found, overview, pressure, replays,
-    search, settings, subscription, subscription_actions, told, topic, topic_actions, topics, words,
+    audit, dead_letters, event, events, failing, kept, not_found, overview, pressure, replays, search,
+    settings, subscription, subscription_actions, told, topic, topic_actions, topics, words, work,
 };
 
 /// The routes of the console, for visitors that `access` lets in.
@@ -46,6 +46,7 @@ where
         .merge(event::routes())
         .merge(dead_letters::routes())
         .merge(replays::routes())
+        .merge(work::routes())
         .fallback(not_found)
         .with_state(Arc::new(console))
         .layer(map_response_with_state(refresh, page::add_refresh));

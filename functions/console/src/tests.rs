@@ -18,6 +18,8 @@ mod sizes;
 mod subscription;
 mod topic;
 mod topics;
+mod words;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;

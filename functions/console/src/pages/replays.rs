@@ -1,6 +1,6 @@
 //! Replays: a list, and each with its progress.
 
-mod display;
+pub(crate) mod display;
 mod replay;
 
 use axum::http::StatusCode;
@@ -8,6 +8,7 @@ use axum::routing::{get, post};
 use futures_util::future::join;
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayPage, ReplayView};
+use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
 use self::display::{rate_text, state_badge, target_link};
@@ -16,12 +17,13 @@ use super::topic_names::TopicNames;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::console::{PATH, PageContext, PageRoutes};
-use crate::display::{foreign_text, number, time_tag};
+use crate::display::{foreign_text, number, relative_time};
 use crate::extract::PageQuery;
 use crate::filters::{FormField, ROWS_MAX, checkbox, list_pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
+use crate::visit::PageVisit;
 
 /// The columns.
 const COLUMNS: [TableColumn; 8] = [
@@ -60,16 +62,18 @@ pub(crate) fn routes() -> PageRoutes {
 /// The page with the list, the newest first.
 async fn show_list(
     pages: PageContext,
+    visit: PageVisit,
     PageQuery(asked): PageQuery<ReplaysPageQuery>,
 ) -> PageResult {
     let (topics, found) = join(TopicNames::load(&pages.api), asked.load_replays(&pages.api)).await;
     let topics = topics?;
     let refusal = found.as_ref().err();
     let body = html! {
+        p.hint { "What is under way, with other long work, is under " a href=(PageAddress::new(&["work"])) { "Work" } "." }
         (asked.filter_form(&topics, refusal))
         @if let Some(refusal) = refusal { (refusal_note(refusal, &FIELDS)) }
         section #replays data-live aria-label="Replays" {
-            @if let Ok(page) = &found { (asked.replay_table(page)) }
+            @if let Ok(page) = &found { (asked.replay_table(page, visit.now)) }
         }
         @if let Ok(page) = &found {
             (list_pager(&asked.list_address(), asked.cursor.as_deref(), page.cursor.as_deref()))
@@ -77,7 +81,7 @@ async fn show_list(
     };
     let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
     Ok(ConsolePage::new("Replays", body)
-        .in_section(MenuSection::Replays)
+        .in_section(MenuSection::Work)
         .with_status(status))
 }
 
@@ -85,6 +89,7 @@ impl ReplaysPageQuery {
     async fn load_replays(&self, api: &ManageApi) -> Result<ReplayPage, ApiRefusal> {
         let target = RequestTarget::new(&["replays"])
             .query("newestFirst", Some(true))
+            .query("outcomes", Some(true))
             .query("limit", Some(ROWS_MAX));
         let target = self
             .filters()
@@ -123,12 +128,13 @@ impl ReplaysPageQuery {
         }
     }
 
-    fn replay_table(&self, page: &ReplayPage) -> Markup {
+    fn replay_table(&self, page: &ReplayPage, now: Timestamp) -> Markup {
+        let rows = page.replays.iter().map(|replay| replay_row(replay, now));
         html! {
             @if page.replays.is_empty() {
                 (self.empty_note(page))
             } @else {
-                (table("Replays, the newest first", &COLUMNS, page.replays.iter().map(replay_row)))
+                (data_table("Replays, the newest first", &COLUMNS, rows))
             }
         }
     }
@@ -153,17 +159,15 @@ impl ReplaysPageQuery {
     }
 }
 
-fn replay_row(replay: &ReplayView) -> Markup {
-    html! {
-        tr {
-            td { a href=(PageAddress::new(&["replays", &replay.id])) { (foreign_text(&replay.id)) } }
-            td { (target_link(replay)) }
-            td { (state_badge(replay)) }
-            td.number { (number(replay.found)) }
-            td.number { (number(replay.queued)) }
-            td.number { (number(replay.failed)) }
-            td.number { (rate_text(replay)) }
-            td { (time_tag(replay.created_at.0)) }
-        }
-    }
+fn replay_row(replay: &ReplayView, now: Timestamp) -> [Markup; 8] {
+    [
+        html! { a href=(PageAddress::new(&["replays", &replay.id])) { (foreign_text(&replay.id)) } },
+        target_link(replay),
+        state_badge(replay),
+        html! { (number(replay.found)) },
+        html! { (number(replay.queued)) },
+        html! { (number(replay.failed)) },
+        html! { (rate_text(replay)) },
+        relative_time(replay.created_at.0, now),
+    ]
 }

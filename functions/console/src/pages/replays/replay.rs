@@ -3,17 +3,18 @@
 use axum::response::Redirect;
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
-use posthaste_core::model::WrittenTime;
+use posthaste_core::model::{Timestamp, WrittenTime};
 
 use super::display::{rate_text, state_badge, target_link};
 use crate::address::PageAddress;
 use crate::api::RequestTarget;
 use crate::console::PageContext;
-use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, number, time_tag};
-use crate::extract::{PageQuery, PathParts};
+use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, number, relative_time, time_tag};
+use crate::extract::{FormFields, PageQuery, PathParts};
 use crate::page::{ConsolePage, MenuSection, PageResult, form_token};
 use crate::pages::dead_letters::{failure_list, left_out_facts};
-use crate::parts::{DoneNoticeQuery, address_after, refused_page};
+use crate::pages::work::speed::speed_text;
+use crate::parts::{DoneNoticeQuery, address_after, page_to_go_back_to, refused_page};
 use crate::visit::PageVisit;
 
 /// The notices of actions.
@@ -43,15 +44,18 @@ pub(crate) async fn show_replay(
     let body = html! {
         (done.notice(visit.now, &DONE))
         section #replay data-live[is_changing(&view)] aria-label="Progress" {
-            (progress_section(&view))
+            (progress_section(&view, visit.now))
             @if let Some(outcomes) = &view.outcomes { (outcome_section(outcomes)) }
             (failure_list(&view.failures, "Events that could not be queued"))
         }
         h2 { "Request" }
         (request_facts(&view.request))
-        @if !has_ended(&view) { (cancel_form(&view, &visit)) }
+        @if !has_ended(&view) {
+            p.hint { "You may leave this page: the replay goes on without it, and is found again under Work." }
+            (cancel_form(&view, &visit))
+        }
     };
-    Ok(ConsolePage::new(format!("Replay {id}"), body).in_section(MenuSection::Replays))
+    Ok(ConsolePage::new(format!("Replay {id}"), body).in_section(MenuSection::Work))
 }
 
 /// Cancels a replay. One that has ended stays as it is, which is no refusal of the API.
@@ -59,23 +63,22 @@ pub(crate) async fn cancel(
     pages: PageContext,
     visit: PageVisit,
     PathParts([id]): PathParts<1>,
+    fields: FormFields,
 ) -> Result<Redirect, ConsolePage> {
-    let page = PageAddress::new(&["replays", &id]).to_string();
+    let own_page = PageAddress::new(&["replays", &id]).to_string();
+    let page = page_to_go_back_to(&fields, &own_page);
     let ended = pages
         .api
         .end_resource::<ReplayView>(RequestTarget::new(&["replays", &id]))
         .await;
-    let word = match ended
-        .map_err(|refusal| refused_page(&refusal, &page))?
-        .state
-    {
+    let word = match ended.map_err(|refusal| refused_page(&refusal, page))?.state {
         ReplayState::Done | ReplayState::Failed => "ended",
         ReplayState::Running
         | ReplayState::Waiting
         | ReplayState::Cancelled
         | ReplayState::Unknown => "cancelled",
     };
-    Ok(Redirect::to(&address_after(&page, word, visit.now)))
+    Ok(Redirect::to(&address_after(page, word, visit.now)))
 }
 
 const fn has_ended(view: &ReplayView) -> bool {
@@ -94,7 +97,7 @@ fn is_changing(view: &ReplayView) -> bool {
             .is_some_and(|outcomes| outcomes.waiting > 0)
 }
 
-fn progress_section(view: &ReplayView) -> Markup {
+fn progress_section(view: &ReplayView, now: Timestamp) -> Markup {
     html! {
         p { (state_badge(view)) " to " (target_link(view)) }
         div.tiles {
@@ -109,14 +112,17 @@ fn progress_section(view: &ReplayView) -> Markup {
         }
         dl.facts {
             dt { "Rate" }
-            dd { (rate_text(view)) " events per second" }
-            dt { "Objects that were read" }
-            dd { (number(view.objects)) }
+            dd {
+                "at most " (rate_text(view)) " events per second"
+                @if let Some(speed) = speed_text(view.queued, view.created_at.0, view.updated_at.0) {
+                    ", so far " (speed)
+                }
+            }
             (left_out_facts(&view.left_out))
             dt { "Created" }
-            dd { (time_tag(view.created_at.0)) }
+            dd { (relative_time(view.created_at.0, now)) }
             dt { "Last progress" }
-            dd { (time_tag(view.updated_at.0)) }
+            dd { (relative_time(view.updated_at.0, now)) }
         }
     }
 }
@@ -163,7 +169,11 @@ fn request_facts(request: &ReplayRequest) -> Markup {
             @if let Some(status) = &request.status { dt { "Status" } dd { (foreign_text(status)) } }
             @if let Some(from) = request.from { dt { "Written from" } dd { (written_time(from)) } }
             @if let Some(to) = request.to { dt { "Written before" } dd { (written_time(to)) } }
-            @if !request.keys.is_empty() { dt { "Objects" } dd { (request.keys.len()) " chosen by key" } }
+            @if !request.letters.is_empty() {
+                dt { "Dead letters" }
+                dd { (number(request.letters.len() as u64)) " chosen one by one" }
+            }
+            @if !request.keys.is_empty() { dt { "Dead letters" } dd { "those of " (request.keys.len()) " keys" } }
             @if request.include_resolved { dt { "Resolved" } dd { "included" } }
             @if request.new_id { dt { "Webhook-ids" } dd { "new ones" } }
             @if request.include_former { dt { "Of earlier subscriptions" } dd { "included" } }
