@@ -117,6 +117,7 @@ fn topic_row(topic: &TopicSummary, notices: &NoticesTopics) -> [Markup; 3] {
 
 /// The subscriptions that get what comes to a notices topic.
 fn receivers(topic: &TopicName, settings: &TopicSettings) -> Markup {
+    let topic = settings.name.as_ref().unwrap_or(topic);
     let active: Vec<_> = settings
         .subscriptions
         .iter()

@@ -263,7 +263,7 @@ async fn pages_follow_each_other_and_filters_select() {
         "other=1",
     ] {
         let answer = api.get(&format!("/failing?{query}")).await;
-        answer.problem(400, "bad-request");
+        answer.problem(400, "about:blank");
     }
 }
 

@@ -147,18 +147,7 @@ impl ArrivalView {
 
 /// The state of a row.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum FailingState {
@@ -178,9 +167,7 @@ pub enum FailingState {
     Refused,
     /// An operator disabled it, or its endpoint is gone, and events wait.
     Disabled,
-    /// The record of its topic cannot be read. Also a word of another program.
-    #[default]
-    #[serde(other)]
+    /// The record of its topic cannot be read.
     Unknown,
 }
 
@@ -219,9 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_later_program_are_unknown() {
-        let state: FailingState = serde_json::from_str("\"asleep\"").unwrap();
-        assert_eq!(state, FailingState::Unknown);
+    fn part_that_a_later_program_names_is_unknown() {
         let part: FailingPart = serde_json::from_str("\"weather\"").unwrap();
         assert_eq!(part, FailingPart::Unknown);
         assert_eq!(FailingState::AskedToWait.to_string(), "askedToWait");
