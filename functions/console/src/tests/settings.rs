@@ -198,7 +198,10 @@ async fn yaml_with_a_mistake_stays_in_its_tab() {
 async fn change_meanwhile_is_not_overwritten_by_the_form() {
     let world = with_billing().await;
     let form = world.get(EDIT).await;
-    let other = json!({ "endpoint": { "url": "https://other.example.com/hooks" } });
+    let other = json!({
+        "endpoint": { "url": "https://other.example.com/hooks" },
+        "deliveryHeaders": [{ "name": "X-Key", "value": "other", "isSecret": true }],
+    });
     world
         .put(&["topics", "orders", "subscriptions", "billing"], other)
         .await;

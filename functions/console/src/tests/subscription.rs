@@ -167,7 +167,6 @@ async fn page_without_its_log_still_shows_state_and_buttons() {
         }
     };
     let world = world.changed(|_, _| ConsoleState::new(Router::new().fallback(answer)));
-    world.sign_in_well().await;
     world.get(PAGE).await.has(&[
         "The last attempts are not known now.",
         "its events arrive",
@@ -217,7 +216,7 @@ async fn waiting_and_held_events_are_shown() {
     world
         .get("/console/topics/orders")
         .await
-        .has(&["data-label=\"Waiting\">1</td>"]);
+        .has(&["data-label=\"Waiting\">1"]);
 }
 
 #[tokio::test]
@@ -529,7 +528,7 @@ async fn secret_appears_only_on_the_page_that_made_it() {
         DANGER,
         &edit,
         "/console/topics/orders/subscriptions/new",
-        "/console/links",
+        "/console/failing",
     ];
     for page in pages {
         world

@@ -86,7 +86,7 @@ fn form_of_settings_and_back_is_the_same_settings() {
         assert_eq!(form.with_typed(&fields).to_yaml(), base);
     }
     let topic = json!({
-        "inputSchema": "Custom", "inputMapping": { "id": "/id" }, "defaultTimeToLive": "P1D",
+        "inputSchema": "Custom", "inputMapping": { "id": { "sourceField": "id" } }, "defaultTimeToLive": "P1D",
         "deliveryLog": "off", "recordUnmatched": true, "noticesTopic": "notices",
     });
     let form = SettingsForm::for_topic(&posthaste_yaml::to_text(&topic).unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn text_with_a_mistake_has_no_form() {
         "",
         "endpoint: [",
         "endpoint: x",
-        "endpoint: { url: 1 }",
+        "endpoint: { url: [1] }",
         "endpoints: {}",
     ] {
         assert!(SettingsForm::for_subscription(text).is_err(), "{text:?}");
