@@ -287,7 +287,8 @@ test("a page that cannot be refreshed says since when, and why", async () => {
   await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
   assert.equal(await page.getByRole("status").innerText(), "");
   await page.route("**/console/failing", (route) => route.fulfill({ status: 503, body: "busy" }));
-  const since = (why) => page.getByRole("status").getByText(new RegExp(`^Not refreshed since .*: ${why}$`));
+  const age = "What is shown was read \\d+ (s|min) ago";
+  const since = (why) => page.getByRole("status").getByText(new RegExp(`^Not refreshed since .*: ${why}. ${age}$`));
   await since("the server answers 503").waitFor(REFRESHED);
   await page.unrouteAll();
   await page.route("**/console/failing", (route) => route.abort());
@@ -385,7 +386,7 @@ test("times are in the zone of the visitor, which the page names; without JavaSc
   await plain.signIn();
   await plain.open("/console");
   await plain.sees("Times in UTC");
-  assert.match(await plain.page.getByRole("contentinfo").innerText(), /^Times are in UTC\.$/);
+  assert.match(await plain.page.getByRole("contentinfo").innerText(), /^Times are in UTC\.\s+Words of this console$/);
   await plain.leave();
 });
 
