@@ -133,7 +133,7 @@ fn outcome_section(outcomes: &ReplayOutcomes) -> Markup {
         div.tiles {
             (count_tile("Delivered", outcomes.delivered, "the endpoint took them"))
             (count_tile("Failed again", outcomes.failed_again, "new dead letters, or dropped"))
-            (count_tile("Waiting", outcomes.waiting, "still tried, or held"))
+            (count_tile("Waiting", outcomes.waiting, "still tried, or waiting until it recovers"))
         }
         p.hint {
             "Counted from the delivery log, which is complete until " (time_tag(outcomes.complete_until.0)) "."
