@@ -19,10 +19,12 @@ use crate::api::{ApiRefusal, RequestTarget};
 use crate::console::{PageContext, PageRoutes};
 use crate::display::foreign_text;
 use crate::extract::PageQuery;
-use crate::filters::ROWS_MAX;
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::parts::DoneNoticeQuery;
 use crate::visit::PageVisit;
+
+/// Most rows of each part, so that the three of them stay within 100 KB.
+const PART_ROWS_MAX: usize = 20;
 
 /// The routes of what is long.
 pub(crate) fn routes() -> PageRoutes {
@@ -40,8 +42,8 @@ async fn show_page(
 ) -> PageResult {
     let replays = RequestTarget::new(&["replays"])
         .query("active", Some(true))
-        .query("limit", Some(ROWS_MAX));
-    let letters = RequestTarget::new(&["dead-letters", "work"]).query("limit", Some(ROWS_MAX));
+        .query("limit", Some(PART_ROWS_MAX));
+    let letters = RequestTarget::new(&["dead-letters", "work"]).query("limit", Some(PART_ROWS_MAX));
     // The first page of all dead letters tells of recoveries.
     let recoveries = RequestTarget::new(&["dead-letters"]).query("limit", Some(1));
     let (replays, letters, recoveries) = join3(
@@ -55,11 +57,11 @@ async fn show_page(
         (done.notice(visit.now, &DONE))
         section #work data-live aria-label="Work" {
             h2 { "Replays" }
-            (part(replays.as_ref(), |page| replay_table(page, &visit)))
+            (loaded_part(replays.as_ref(), |page| replay_table(page, &visit)))
             h2 { "Recoveries by themselves" }
-            (part(recoveries.as_ref(), |page| recovery_table(&page.recoveries, &visit)))
+            (loaded_part(recoveries.as_ref(), |page| recovery_table(&page.recoveries, &visit)))
             h2 { "Resolved or deleted dead letters" }
-            (part(letters.as_ref(), |page| letter_work_table(page, &visit)))
+            (loaded_part(letters.as_ref(), |page| letter_work_table(page, &visit)))
         }
         p.hint {
             "You may leave any of these: it goes on without a page. "
@@ -70,7 +72,7 @@ async fn show_page(
 }
 
 /// A part of the page, or the reason why it is not there.
-fn part<T>(loaded: Result<&T, &ApiRefusal>, show: impl FnOnce(&T) -> Markup) -> Markup {
+fn loaded_part<T>(loaded: Result<&T, &ApiRefusal>, show: impl FnOnce(&T) -> Markup) -> Markup {
     match loaded {
         Ok(loaded) => show(loaded),
         Err(refusal) => {

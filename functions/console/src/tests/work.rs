@@ -40,6 +40,10 @@ fn letter(id: &str) -> Value {
 }
 
 async fn begin_replay(world: &World) -> String {
+    begin_replay_of(world, "t").await
+}
+
+async fn begin_replay_of(world: &World, event_type: &str) -> String {
     let target = RequestTarget::new(&[
         "topics",
         "Orders",
@@ -50,7 +54,12 @@ async fn begin_replay(world: &World) -> String {
     ]);
     let begun = world
         .api
-        .send_json::<ReplayView>(Method::POST, target, None, &json!({}))
+        .send_json::<ReplayView>(
+            Method::POST,
+            target,
+            None,
+            &json!({ "types": [event_type] }),
+        )
         .await;
     begun.unwrap().body.id
 }
@@ -108,11 +117,34 @@ async fn replay_is_cancelled_from_the_page_and_leads_back() {
         .has(&["It is cancelled", "No replay is under way"]);
 }
 
+/// Much is under way: each part shows its first rows, and says that there is more.
+#[tokio::test]
+async fn page_with_much_under_way_stays_short() {
+    let world = World::with_billing().await;
+    let now = world.ago(0).as_millis();
+    for number in 0..25 {
+        begin_replay_of(&world, &format!("t{number}")).await;
+        let mut work = ending(&world);
+        work["id"] = format!("work-{number}").into();
+        let key = format!("ending/{number:02}");
+        world.state.write(&key, work.to_string());
+        let name = format!("{}-{number:02}", "n".repeat(40));
+        let mark = json!({ "v": 1, "topic": "Orders", "subscription": name,
+            "outageSince": now - 600_000, "from": now - 700_000, "lastAt": now - 1_000,
+            "letters": 5_000 });
+        let key = format!("recovery/orders.{name}");
+        world.state.write(&key, mark.to_string());
+    }
+    let page = world.get(PAGE).await;
+    page.has(&["All that have not ended", "There is more than is shown"]);
+    assert_eq!(page.html.matches("<tr role=\"row\"").count(), 3 * (20 + 1));
+    assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
+}
+
 /// What cannot be read is said, and the page is there.
 #[tokio::test]
 async fn failing_api_leaves_the_page() {
     let world = World::with_billing().await.failing(Method::GET);
-    world.sign_in_well().await;
     let page = world.get(PAGE).await;
     page.has(&["Replays", "This cannot be read now"]);
     assert_eq!(page.html.matches("This cannot be read now").count(), 3);

@@ -98,11 +98,11 @@ fn progress_section(view: &LetterWorkView, visit: &PageVisit) -> Markup {
     html! {
         p { (state_badge(view.state)) " of " (subscription_link(topic, name, false)) }
         div.tiles {
-            (tile("So far", &number(view.events), done))
-            @if let Some(total) = total_text(view) { (tile("Of", &total, "as the ones before tell")) }
-            (tile("Cannot be read", &number(view.failed), "they stay as they are"))
+            (figure_tile("So far", &number(view.events), done))
+            @if let Some(total) = total_text(view) { (figure_tile("Of", &total, "as the ones before tell")) }
+            (figure_tile("Cannot be read", &number(view.failed), "they stay as they are"))
         }
-        (sentence(view))
+        (state_sentence(view))
         dl.facts {
             (fact("Began", &relative_time(view.began_at.0, visit.now)))
             (fact("Last progress", &relative_time(view.worked_at.0, visit.now)))
@@ -115,7 +115,7 @@ fn progress_section(view: &LetterWorkView, visit: &PageVisit) -> Markup {
 }
 
 /// The state in a sentence.
-fn sentence(view: &LetterWorkView) -> Markup {
+fn state_sentence(view: &LetterWorkView) -> Markup {
     let text = match view.state {
         LetterWorkState::Running => {
             "You may leave this page: the work goes on without it, and is found again under Work."
@@ -133,7 +133,7 @@ fn sentence(view: &LetterWorkView) -> Markup {
     html! { p { (text) } }
 }
 
-fn tile(title: &str, figure: &str, meaning: &str) -> Markup {
+fn figure_tile(title: &str, figure: &str, meaning: &str) -> Markup {
     html! {
         div.tile {
             p.hint { (title) }
