@@ -202,10 +202,11 @@ fn keys_on(page: &ShownPage) -> BTreeSet<String> {
         .collect()
 }
 
-/// The address of the link with this text.
+/// The address of the first link with this text.
 fn link_to(page: &ShownPage, text: &str) -> Option<String> {
     let (before, _) = page.html.split_once(&format!("\">{text}</a>"))?;
-    let (_, address) = before.rsplit_once("href=\"")?;
+    let (_, link) = before.rsplit_once("href=\"")?;
+    let address = link.split('"').next()?;
     Some(address.replace("&amp;", "&"))
 }
 
