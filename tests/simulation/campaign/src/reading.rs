@@ -86,10 +86,12 @@ impl Reader<'_> {
         ] {
             waits.extend(state.keys(prefix));
         }
+        // What has ended is kept for a day.
+        for (key, bytes) in state.objects_under(layout::ENDING) {
+            let is_open = LetterEnding::parse(&bytes).is_ok_and(|ending| ending.is_open());
+            waits.extend(is_open.then_some(key));
+        }
         let is_open = |bytes: &Bytes| ReplayRecord::parse(bytes).is_ok_and(|it| !it.has_ended());
-        let goes_on = |bytes: &Bytes| LetterEnding::parse(bytes).is_ok_and(|it| it.is_open());
-        let endings = state.objects_under(layout::ENDING).into_iter();
-        waits.extend(endings.filter(|it| goes_on(&it.1)).map(|it| it.0));
         let replays = state.objects_under(layout::REPLAYS).into_iter();
         waits.extend(replays.filter(|it| is_open(&it.1)).map(|it| it.0));
         waits
