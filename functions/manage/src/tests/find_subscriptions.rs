@@ -133,14 +133,14 @@ async fn wrong_parameters_are_named() {
     ] {
         let answer = api.get(&format!("/subscriptions{query}")).await;
         assert_eq!(
-            answer.problem(400, "bad-request")["member"],
+            answer.problem(400, "about:blank")["member"],
             member,
             "{query}"
         );
     }
     let long = format!("/subscriptions?url=a.example/{}", "x".repeat(2_048));
     assert_eq!(
-        api.get(&long).await.problem(400, "bad-request")["member"],
+        api.get(&long).await.problem(400, "about:blank")["member"],
         "url"
     );
 }
