@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_backticks_is_code() {
+    fn text_between_backticks_is_code() {
         assert_eq!(
             description_text("`a` or <b>.").into_string(),
             "<code>a</code> or &lt;b&gt;."
