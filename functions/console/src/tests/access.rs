@@ -15,18 +15,18 @@ use crate::{ConsoleState, OverTls};
 #[tokio::test]
 async fn a_visitor_signs_in_and_comes_to_the_page_that_was_asked_for() {
     let world = World::new();
-    let sent_away = world.get("/console/links?x=1").await;
+    let sent_away = world.get("/console/topics?x=1").await;
     assert_eq!(
         (sent_away.status, sent_away.location()),
-        (303, "/console/sign-in?next=%2Fconsole%2Flinks%3Fx%3D1")
+        (303, "/console/sign-in?next=%2Fconsole%2Ftopics%3Fx%3D1")
     );
     world
         .get(sent_away.location())
         .await
-        .has(&[r#"name="next" value="/console/links?x=1""#]);
+        .has(&[r#"name="next" value="/console/topics?x=1""#]);
     let signed_in = world.sign_in(ADMIN_KEY).await;
     assert_eq!((signed_in.status, signed_in.location()), (303, "/console"));
-    world.get("/console/links").await.has(&["Sign out"]);
+    world.get("/console/topics").await.has(&["Sign out"]);
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_wrong_key_is_refused_and_waits_for_a_second() {
         refused.html
     );
     assert_eq!(world.clock.monotonic(), before + Duration::from_secs(1));
-    assert_eq!(world.get("/console/links").await.status, 303);
+    assert_eq!(world.get("/console/topics").await.status, 303);
     assert_eq!(world.sign_in("").await.status, 403);
 }
 
@@ -51,13 +51,15 @@ async fn a_session_ends_after_twelve_hours_and_with_the_sign_out() {
     world
         .clock
         .advance(SIGNED_IN.saturating_sub(Duration::from_millis(1)));
-    assert_eq!(world.get("/console/links").await.status, 200);
+    assert_eq!(world.get("/console/topics").await.status, 200);
     world.clock.advance(Duration::from_millis(1));
-    assert_eq!(world.get("/console/links").await.status, 303);
+    assert_eq!(world.get("/console/topics").await.status, 303);
     world.sign_in(ADMIN_KEY).await;
-    let out = world.post("/console/links", "/console/sign-out", &[]).await;
+    let out = world
+        .post("/console/topics", "/console/sign-out", &[])
+        .await;
     assert_eq!((out.status, out.location()), (303, "/console/sign-in"));
-    assert_eq!(world.get("/console/links").await.status, 303);
+    assert_eq!(world.get("/console/topics").await.status, 303);
 }
 
 #[tokio::test]
@@ -69,11 +71,11 @@ async fn a_form_without_the_token_of_the_session_changes_nothing() {
         assert_eq!(world.send(post(form(token))).await.status, 403, "{token:?}");
     }
     assert_eq!(
-        world.get("/console/links").await.status,
+        world.get("/console/topics").await.status,
         200,
         "still signed in"
     );
-    let page = world.get("/console/links").await;
+    let page = world.get("/console/topics").await;
     let mut foreign = post(form(page.form_token()));
     foreign
         .headers_mut()
@@ -123,9 +125,9 @@ async fn more_than_eight_wrong_keys_at_once_are_refused_at_once() {
 #[tokio::test]
 async fn late_or_cookieless_sign_in_is_asked_for_again() {
     let world = World::new();
-    let late = world.get("/console/sign-in?next=%2Fconsole%2Flinks").await;
+    let late = world.get("/console/sign-in?next=%2Fconsole%2Ftopics").await;
     world.clock.advance(Duration::from_hours(1));
-    let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
+    let fields = [("key", ADMIN_KEY), ("next", "/console/topics")];
     let again = world.send_form(&late, "/console/sign-in", &fields).await;
     assert_eq!(again.status, 403);
     assert!(
@@ -138,7 +140,7 @@ async fn late_or_cookieless_sign_in_is_asked_for_again() {
     let signed_in = world.send_form(&again, "/console/sign-in", &fields).await;
     assert_eq!(
         (signed_in.status, signed_in.location()),
-        (303, "/console/links")
+        (303, "/console/topics")
     );
 
     let world = World::new();
@@ -158,11 +160,11 @@ async fn signed_in_visitor_needs_no_second_sign_in() {
     let world = World::new();
     let second_tab = world.get("/console/sign-in").await;
     world.sign_in_well().await;
-    let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
+    let fields = [("key", ADMIN_KEY), ("next", "/console/topics")];
     let sent = world
         .send_form(&second_tab, "/console/sign-in", &fields)
         .await;
-    assert_eq!((sent.status, sent.location()), (303, "/console/links"));
+    assert_eq!((sent.status, sent.location()), (303, "/console/topics"));
     let shown = world.get("/console/sign-in?next=%2Fconsole%2Ftopics").await;
     assert_eq!((shown.status, shown.location()), (303, "/console/topics"));
 }
@@ -275,7 +277,7 @@ async fn visitor_from_another_site_enters_by_a_page_that_reloads() {
     // The cookie is not sent with a link from elsewhere, so the first request seems to be signed
     // out.
     let world = World::new();
-    let mut request = Request::get("/console/links?x=1")
+    let mut request = Request::get("/console/topics?x=1")
         .body(Body::empty())
         .unwrap();
     request
@@ -286,14 +288,14 @@ async fn visitor_from_another_site_enters_by_a_page_that_reloads() {
         (page.status, page.headers["refresh"].to_str().unwrap()),
         (200, "0")
     );
-    page.has(&[r#"href="/console/links?x=1""#]);
+    page.has(&[r#"href="/console/topics?x=1""#]);
 }
 
 #[tokio::test]
 async fn every_answer_keeps_scripts_frames_and_caches_out() {
     let world = World::signed_in().await;
     for path in [
-        "/console/links",
+        "/console/topics",
         "/console/nothing",
         "/console/topics/a/keys",
     ] {

@@ -186,6 +186,7 @@ async fn sign_out_whose_write_fails_keeps_the_session() {
     let plan = nth_write_fails(2);
     let world = World::with_faults(&plan);
     world.sign_in_well().await;
+    world.clock.advance(ONE_MILLI);
     let page = world.get(PAGE).await;
     plan.switch(true);
     assert_eq!(world.send_form(&page, SIGN_OUT, &[]).await.status, 303);
@@ -258,10 +259,10 @@ async fn cookie_of_a_former_program_is_asked_to_sign_in() {
     let world = World::signed_in().await;
     world.state.delete(CONSOLE_SESSIONS).await.unwrap();
     let upgraded = world.in_other_process(3);
-    let shown = upgraded.get("/console/links").await;
+    let shown = upgraded.get("/console/topics").await;
     assert_eq!(
         (shown.status, shown.location()),
-        (303, "/console/sign-in?next=%2Fconsole%2Flinks")
+        (303, "/console/sign-in?next=%2Fconsole%2Ftopics")
     );
     upgraded.sign_in_well().await;
     assert!(upgraded.is_signed_in().await);
@@ -304,6 +305,7 @@ async fn session_of_another_browser_is_ended() {
     world.sign_in_well().await;
     let own = world.newest_tag();
     let action = format!("{PAGE}/end/{tag}");
+    lost.clock.advance(ONE_MILLI);
     let ended = world.post(PAGE, &action, &[]).await;
     assert_eq!(ended.page_after(), format!("{PAGE}?done=ended"));
     world.get(ended.location()).await.has(&["has ended"]);
@@ -328,6 +330,7 @@ async fn sign_out_everywhere_ends_every_session() {
     let second = first.in_other_process(3);
     second.forget_cookies();
     second.sign_in_well().await;
+    first.clock.advance(ONE_MILLI);
     let ended = second.post(PAGE, END_ALL, &[]).await;
     assert_eq!((ended.status, ended.location()), (303, "/console/sign-in"));
     assert!(!second.is_signed_in().await);
@@ -402,12 +405,12 @@ async fn store_that_fails_shows_no_list_but_keeps_visitors() {
     world.sign_in_well().await;
     plan.switch(true);
     world.clock.advance(Duration::from_secs(64));
-    assert_eq!(world.get("/console/links").await.status, 200);
+    assert_eq!(world.get("/console/topics").await.status, 200);
     assert_eq!(world.get(PAGE).await.status, 503);
     world.clock.advance(Duration::from_secs(1));
-    let shown = world.get("/console/links").await;
+    let shown = world.get("/console/topics").await;
     assert_eq!(shown.status, 503);
     assert!(shown.html.contains("does not answer"), "{}", shown.html);
     plan.switch(false);
-    assert_eq!(world.get("/console/links").await.status, 200);
+    assert_eq!(world.get("/console/topics").await.status, 200);
 }
