@@ -84,7 +84,7 @@ async fn an_event_without_a_record_may_still_come() {
     world.get(&page_of("order-1")).await.has(&[
         "may be waiting",
         "data-live",
-        "Show what is not well",
+        "Show what fails",
     ]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
@@ -395,7 +395,7 @@ async fn last_attempt_shows_its_outcome_not_the_reason() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_overdue_leads_to_the_links() {
+async fn overdue_attempt_leads_to_what_fails() {
     let world = World::with_billing().await;
     world.log_records(&[
         refused("order-1", world.ago(20)),
@@ -404,7 +404,7 @@ async fn an_attempt_that_is_overdue_leads_to_the_links() {
     world
         .get(&page_of("order-1"))
         .await
-        .has(&["its endpoint may be down", "href=\"/console/links\""]);
+        .has(&["its endpoint may be down", "href=\"/console/failing\""]);
     world
         .get(&page_of("order-2"))
         .await

@@ -116,7 +116,7 @@ fn next_attempt_cell(it: &SubscriptionDeliveries<'_>, now: Timestamp) -> Markup 
             Some(next) if next.0 >= now => (relative_time(next.0, now)),
             Some(_) => {
                 "due; its endpoint may be down. "
-                a href=(PageAddress::new(&["links"])) { "Show what is not well" }
+                a href=(PageAddress::new(&["failing"])) { "Show what fails" }
             }
         }
     }

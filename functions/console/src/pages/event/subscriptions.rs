@@ -141,7 +141,7 @@ fn no_delivery_note(asked: &EventPageRequest<'_>, view: &EventView) -> Markup {
             } @else {
                 "No delivery of this event is in the log. This page shows new attempts by itself. While an \
                  endpoint is down, its events wait for their first attempt. "
-                a href=(PageAddress::new(&["links"])) { "Show what is not well" } "."
+                a href=(PageAddress::new(&["failing"])) { "Show what fails" } "."
             }
         }
     }
