@@ -37,10 +37,10 @@ pub(crate) struct EventRequestQuery {
 
 /// Show the request of an attempt, made again
 ///
-/// The log keeps neither the headers nor the body of a request. They are made again from the record,
-/// the event and the settings that the subscription has now, and nothing is sent. Secrets are
-/// masked, and the signature is not shown. `settingsChangedAt` says that the settings were written
-/// after the attempt. A batch is shown with this event alone (`isBatch`).
+/// The log keeps neither the headers nor the body of a request. They are made again from the
+/// record, the event and the settings that the subscription has now, and nothing is sent. Secrets
+/// are masked, and the signature is not shown. `settingsChangedAt` says that the settings were
+/// written after the attempt. A batch is shown with this event alone (`isBatch`).
 #[utoipa::path(get, path = "/topics/{topic}/events/{id}/request", tag = "events",
     params(EventPath, EventRequestQuery),
     responses((status = 200, description = "The request", body = EventRequestView),

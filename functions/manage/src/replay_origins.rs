@@ -17,8 +17,8 @@ use posthaste_services::timeout;
 use crate::manage::Manage;
 use crate::shared_port::SharedPort;
 
-/// Most replays whose records are read for one event: the newest. An event is seldom sent again more
-/// often, and each is a read.
+/// Most replays whose records are read for one event: the newest. An event is seldom sent again
+/// more often, and each is a read.
 const REPLAYS_MAX: usize = 10;
 
 /// Longest time for a read of a replay's record. An answer about an event does not wait longer for

@@ -22,8 +22,8 @@ pub struct EventRequestView {
     pub at: IsoTimestamp,
     /// The request with this event alone. Secrets are masked, and its signature is not shown.
     pub request: TestRequest,
-    /// The time at which the settings of the topic or of one of its subscriptions were last written,
-    /// where that was after the attempt began: the request is made by today's.
+    /// The time at which the settings of the topic or of one of its subscriptions were last
+    /// written, where that was after the attempt began: the request is made by today's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings_changed_at: Option<IsoTimestamp>,
     /// The endpoint of the attempt, without its query, where the subscription has another one now.

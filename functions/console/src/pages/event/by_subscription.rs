@@ -45,8 +45,8 @@ impl<'a> SubscriptionDeliveries<'a> {
     }
 }
 
-/// Gathers deliveries, of which the newest come first. Subscriptions are in the order of their names,
-/// so that a refresh moves none.
+/// Gathers deliveries, of which the newest come first. Subscriptions are in the order of their
+/// names, so that a refresh moves none.
 pub(super) fn group_by_subscription<'a>(
     deliveries: impl IntoIterator<Item = &'a DeliveryView>,
 ) -> Vec<SubscriptionDeliveries<'a>> {

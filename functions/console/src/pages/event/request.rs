@@ -24,8 +24,8 @@ pub(crate) struct EventPageQuery {
     pub(super) subscription: Option<String>,
     /// The key of the only delivery that is shown.
     pub(super) key: Option<String>,
-    /// The first subscriptions that are left out; with a subscription, its newest deliveries; with a
-    /// key, the newest attempts.
+    /// The first subscriptions that are left out; with a subscription, its newest deliveries; with
+    /// a key, the newest attempts.
     #[serde(default)]
     pub(super) skip: usize,
 }

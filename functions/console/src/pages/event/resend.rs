@@ -23,7 +23,8 @@ pub(crate) fn resend_address(topic: &str, id: &str) -> PageAddress {
     PageAddress::new(&["topics", topic, "resend"]).with_event_id(id)
 }
 
-/// The form of all buttons of a page that send the event again. One form, because an id may be long.
+/// The form of all buttons of a page that send the event again. One form, because an id may be
+/// long.
 const FORM: &str = "send-again";
 
 /// The field with the delivery that is sent again: its subscription, a space and its key.

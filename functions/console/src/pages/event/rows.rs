@@ -33,7 +33,8 @@ const NONE: &str = "–";
 /// A row of the table.
 pub(super) type SubscriptionRow = [Markup; COLUMNS.len()];
 
-/// The row of a subscription. Its attempts are shown under `anchor`, or else on a page of their own.
+/// The row of a subscription. Its attempts are shown under `anchor`, or else on a page of their
+/// own.
 pub(super) fn subscription_row(
     asked: &EventPageRequest<'_>,
     it: &SubscriptionDeliveries<'_>,

@@ -16,8 +16,9 @@ use crate::display::foreign_text;
 const ATTEMPTS_MAX: usize = 50;
 const ATTEMPTS_BESIDE_PAYLOAD_MAX: usize = 20;
 
-/// Most bytes of all timelines of a page; fewer beside a payload, and more of a subscription that is
-/// alone on it. With the rows and the frame, a page stays below 100 KB whatever endpoints answered.
+/// Most bytes of all timelines of a page; fewer beside a payload, and more of a subscription that
+/// is alone on it. With the rows and the frame, a page stays below 100 KB whatever endpoints
+/// answered.
 const BYTES_MAX: usize = 32_000;
 const BYTES_BESIDE_PAYLOAD_MAX: usize = 16_000;
 const BYTES_ALONE_MAX: usize = 64_000;
@@ -104,8 +105,8 @@ fn attempts_text(count: usize) -> String {
     }
 }
 
-/// The deliveries to a subscription with their attempts, the newest delivery first; `None` where there
-/// is no room for any. `is_alone` if the page is about this subscription alone.
+/// The deliveries to a subscription with their attempts, the newest delivery first; `None` where
+/// there is no room for any. `is_alone` if the page is about this subscription alone.
 pub(super) fn subscription_timeline(
     asked: &EventPageRequest<'_>,
     it: &SubscriptionDeliveries<'_>,

@@ -9,7 +9,8 @@ use super::{dead, link_to, page_of};
 use crate::tests::World;
 use crate::tests::logged::{again, delivered, refused, with_payload};
 
-/// A subscription has one row, whatever was sent to it, and its attempts are marked by their origins.
+/// A subscription has one row, whatever was sent to it, and its attempts are marked by their
+/// origins.
 #[tokio::test]
 async fn one_row_for_each_subscription_with_attempts_by_origin() {
     let world = World::with_billing().await;
