@@ -10,25 +10,9 @@ pub(crate) enum TableColumn {
     Number(&'static str),
 }
 
-/// A table of `rows`, each a `tr`. Where the window is too narrow for it, it scrolls sideways, by
-/// the keyboard too.
-pub(crate) fn table(
-    label: &str,
-    columns: &[TableColumn],
-    rows: impl IntoIterator<Item = Markup>,
-) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(label) {
-            table {
-                thead { tr { @for column in columns { (column_heading(*column)) } } }
-                tbody { @for row in rows { (row) } }
-            }
-        }
-    }
-}
-
 /// A table of rows that have one cell for each column. Where the window is narrow, each row is a card
-/// whose facts stand below each other, with the headings of their columns before them.
+/// whose facts stand below each other, with the headings of their columns before them. In between it
+/// scrolls sideways, by the keyboard too.
 pub(crate) fn data_table<const COLUMNS: usize>(
     label: &str,
     columns: &[TableColumn; COLUMNS],

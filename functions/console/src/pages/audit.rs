@@ -18,7 +18,7 @@ use crate::extract::PageQuery;
 use crate::filters::{ROWS_MAX, TimeRangeFields, folded_filters, list_pager, refusal_note};
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::table::TableColumn::{self, Text};
-use crate::table::table;
+use crate::table::data_table;
 
 /// The columns.
 const COLUMNS: [TableColumn; 6] = [
@@ -131,23 +131,21 @@ impl AuditPageQuery {
                     }
                 }
             } @else {
-                (table("Changes, the newest first", &COLUMNS, page.entries.iter().map(entry_row)))
+                (data_table("Changes, the newest first", &COLUMNS, page.entries.iter().map(entry_cells)))
             }
         }
     }
 }
 
-fn entry_row(entry: &AuditEntry) -> Markup {
-    html! {
-        tr {
-            td { (time_tag(entry.at.0)) }
-            td { (actor_cell(entry)) }
-            td { (origin_cell(entry)) }
-            td { (action_cell(entry)) }
-            td { (outcome_cell(entry)) }
-            td { (changes_cell(entry)) }
-        }
-    }
+fn entry_cells(entry: &AuditEntry) -> [Markup; 6] {
+    [
+        time_tag(entry.at.0),
+        actor_cell(entry),
+        origin_cell(entry),
+        action_cell(entry),
+        outcome_cell(entry),
+        changes_cell(entry),
+    ]
 }
 
 fn actor_cell(entry: &AuditEntry) -> Markup {

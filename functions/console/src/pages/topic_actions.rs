@@ -14,7 +14,7 @@ use crate::pages::deletion;
 use crate::pages::subscription_actions::no_reload_warning;
 use crate::parts::{address_after, button_form, refused_page};
 use crate::table::TableColumn::{self, Text};
-use crate::table::table;
+use crate::table::data_table;
 use crate::visit::PageVisit;
 
 /// The columns.
@@ -108,7 +108,7 @@ fn keys_page(
             a href=(address::topic_path(topic, &[])) { (foreign_text(topic)) }
             ". Leave this page when you have copied what you need."
         }
-        (table("Publish keys", &COLUMNS, present.iter().map(|(name, key)| key_row(visit, topic, *name, key))))
+        (data_table("Publish keys", &COLUMNS, present.iter().map(|(name, key)| key_cells(visit, topic, *name, key))))
         h2 { "Keys of other tiers" }
         p {
             "Producers with an internal key may publish where back pressure refuses others. Those with a \
@@ -121,21 +121,23 @@ fn keys_page(
     ConsolePage::new(format!("Publish keys of {topic}"), body).in_section(MenuSection::Topics)
 }
 
-fn key_row(visit: &PageVisit, topic: &str, name: KeyName, key: &SecretText) -> Markup {
+fn key_cells(visit: &PageVisit, topic: &str, name: KeyName, key: &SecretText) -> [Markup; 4] {
+    [
+        html! { (name) },
+        html! { (name.tier()) },
+        html! { code { (key.expose()) } },
+        change_cell(visit, topic, name),
+    ]
+}
+
+fn change_cell(visit: &PageVisit, topic: &str, name: KeyName) -> Markup {
     html! {
-        tr {
-            th scope="row" { (name) }
-            td { (name.tier()) }
-            td { code { (key.expose()) } }
-            td {
-                details {
-                    summary { "Replace " @if !name.is_permanent() { "or delete " } (name) }
-                    p.hint { "The present key stops working within seconds." }
-                    (key_form(visit, topic, name, &[], &format!("Replace {name}"), "danger"))
-                    @if !name.is_permanent() {
-                        (key_form(visit, topic, name, &["delete"], &format!("Delete {name}"), "danger"))
-                    }
-                }
+        details {
+            summary { "Replace " @if !name.is_permanent() { "or delete " } (name) }
+            p.hint { "The present key stops working within seconds." }
+            (key_form(visit, topic, name, &[], &format!("Replace {name}"), "danger"))
+            @if !name.is_permanent() {
+                (key_form(visit, topic, name, &["delete"], &format!("Delete {name}"), "danger"))
             }
         }
     }

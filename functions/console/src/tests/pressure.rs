@@ -61,9 +61,9 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
         "standard</span> and",
     ]);
     page.has(&[
-        "internal</th><td>critical producers",
-        "standard</th><td>ordinary producers",
-        "bulk</th><td>imports and replays",
+        "internal</td><td role=\"cell\" data-label=\"Producers\">critical producers",
+        "standard</td><td role=\"cell\" data-label=\"Producers\">ordinary producers",
+        "bulk</td><td role=\"cell\" data-label=\"Producers\">imports and replays",
         "waits</span> 15 s",
         "refused</span> with 503",
         "20 s, if that finds the same",

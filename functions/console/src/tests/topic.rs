@@ -104,7 +104,7 @@ async fn keys_are_shown_replaced_and_deleted_by_forms_alone() {
 
 fn key(html: &str, name: &str) -> String {
     let (_, row) = html
-        .split_once(&format!("<th scope=\"row\">{name}</th>"))
+        .split_once(&format!("data-label=\"Name\">{name}</td>"))
         .unwrap();
     let (_, key) = row.split_once("<code>").unwrap();
     key.split('<').next().unwrap().to_owned()

@@ -77,7 +77,7 @@ async fn words_are_one_click_from_every_page() {
     words.has(&[
         "Retry now",
         "waiting until it recovers",
-        "response time",
+        "Response time",
         "delivery id",
     ]);
     for anchor in ["glitch", "tarpit", "held", "parked", "force", "delivery-id"] {

@@ -7,7 +7,7 @@ use posthaste_core::model::ProducerTier;
 use super::{level_badge, wait_text};
 use crate::display::time_tag;
 use crate::table::TableColumn::{self, Text};
-use crate::table::table;
+use crate::table::data_table;
 use crate::words::explained_word;
 
 /// The columns.
@@ -68,23 +68,21 @@ fn freshness_badge(freshness: PressureFreshness) -> Markup {
 }
 
 fn producer_table(view: &PressureView) -> Markup {
-    table(
+    data_table(
         "What producers get",
         &COLUMNS,
         ProducerTier::ALL
             .into_iter()
-            .map(|tier| tier_row(view, tier)),
+            .map(|tier| tier_cells(view, tier)),
     )
 }
 
-fn tier_row(view: &PressureView, tier: ProducerTier) -> Markup {
-    html! {
-        tr {
-            th scope="row" { (tier.as_str()) }
-            td { (tier_producers(tier)) }
-            td { (tier_treatment(view, tier)) }
-        }
-    }
+fn tier_cells(view: &PressureView, tier: ProducerTier) -> [Markup; 3] {
+    [
+        html! { (tier.as_str()) },
+        html! { (tier_producers(tier)) },
+        tier_treatment(view, tier),
+    ]
 }
 
 const fn tier_producers(tier: ProducerTier) -> &'static str {

@@ -10,7 +10,7 @@ use crate::chart::{Chart, ChartMark, ChartShape, ChartUnit};
 use crate::display::{foreign_text, number, time_tag};
 use crate::recent::RecentHistory;
 use crate::table::TableColumn::{self, Number, Text};
-use crate::table::table;
+use crate::table::data_table;
 
 /// The columns.
 const COLUMNS: [TableColumn; 9] = [
@@ -43,7 +43,7 @@ pub(super) fn reading_table(view: &PressureView) -> Markup {
         @if view.resources.is_empty() {
             p.empty { "No resource has been read yet." }
         } @else {
-            (table("Resources", &COLUMNS, view.resources.iter().map(resource_row)))
+            (data_table("Resources", &COLUMNS, view.resources.iter().map(resource_cells)))
             p.hint {
                 "Polls: how many times in a row a resource was found above normal. After as many as stand \
                  behind \u{201c}of\u{201d} producers are refused."
@@ -57,7 +57,7 @@ pub(super) fn topic_table(view: &PressureView) -> Markup {
     html! {
         @if !view.topics.is_empty() {
             h2 { "Topics that wait for themselves" }
-            (table("Topics that wait for themselves", &TOPIC_COLUMNS, view.topics.iter().map(topic_row)))
+            (data_table("Topics that wait for themselves", &TOPIC_COLUMNS, view.topics.iter().map(topic_cells)))
             p.hint {
                 "Only producers of these topics are slowed or refused. The endpoint of the subscription \
                  must answer faster or take batches, or the subscription be paused."
@@ -66,41 +66,38 @@ pub(super) fn topic_table(view: &PressureView) -> Markup {
     }
 }
 
-fn topic_row(it: &PressureTopic) -> Markup {
-    html! {
-        tr {
-            th scope="row" { (foreign_text(it.topic.as_str())) }
-            td { (foreign_text(it.subscription.as_str())) }
-            td { (level_badge(it.level)) br; span.hint { "since " (time_tag(it.since.0)) } }
-            td.number { (number(it.due)) }
-            td.number { (number(it.drain_seconds)) }
-            td.number { (wait_text(it.tarpit)) }
-            td { (tier_names(&it.refused_tiers)) }
-        }
-    }
+fn topic_cells(it: &PressureTopic) -> [Markup; 7] {
+    [
+        foreign_text(it.topic.as_str()),
+        foreign_text(it.subscription.as_str()),
+        html! { (level_badge(it.level)) br; span.hint { "since " (time_tag(it.since.0)) } },
+        html! { (number(it.due)) },
+        html! { (number(it.drain_seconds)) },
+        html! { (wait_text(it.tarpit)) },
+        html! { (tier_names(&it.refused_tiers)) },
+    ]
 }
 
-fn resource_row(it: &PressureResource) -> Markup {
-    let thresholds = [
-        it.thresholds.normal,
-        it.thresholds.medium,
-        it.thresholds.high,
-    ];
+fn resource_cells(it: &PressureResource) -> [Markup; 9] {
+    [
+        html! { code { (it.resource) } br; span.hint { (resource_meaning(it)) } },
+        level_cell(it),
+        html! { (number(it.reading)) br; span.hint { (foreign_text(&it.unit)) } },
+        html! { (number(it.thresholds.normal)) },
+        html! { (number(it.thresholds.medium)) },
+        html! { (number(it.thresholds.high)) },
+        polls_cell(it),
+        refused_cell(it.refused_from),
+        measures_cell(&it.measures),
+    ]
+}
+
+fn level_cell(it: &PressureResource) -> Markup {
     html! {
-        tr {
-            th scope="row" { code { (it.resource) } br; span.hint { (resource_meaning(it)) } }
-            td {
-                (level_badge(it.level))
-                @if !it.acts && it.level != PressureLevel::Normal { " " span.hint { "without consequences" } }
-                br;
-                span.hint { "since " (time_tag(it.since.0)) }
-            }
-            td.number { (number(it.reading)) br; span.hint { (foreign_text(&it.unit)) } }
-            @for threshold in thresholds { td.number { (number(threshold)) } }
-            td.number { (polls_cell(it)) }
-            td { (refused_cell(it.refused_from)) }
-            td { (measures_cell(&it.measures)) }
-        }
+        (level_badge(it.level))
+        @if !it.acts && it.level != PressureLevel::Normal { " " span.hint { "without consequences" } }
+        br;
+        span.hint { "since " (time_tag(it.since.0)) }
     }
 }
 
