@@ -6,8 +6,7 @@ use url::{Position, Url};
 /// a whole one. The query, credentials and fragment of the text do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UrlSearch {
-    scheme: Option<&'static str>,
-    /// The beginnings of what follows `://`, in the spellings that a URL may have for the text.
+    /// The beginnings of URLs, in the spellings that a URL may have for the text.
     beginnings: Vec<String>,
     /// The end of a host below this domain, if the text is a host and nothing else.
     below_domain: Option<String>,
@@ -26,9 +25,8 @@ impl UrlSearch {
         if host.is_empty() {
             return None;
         }
-        let is_host_alone = path.is_empty() && !host.contains(':');
+        let is_host_alone = scheme.is_none() && path.is_empty() && !host.contains(':');
         Some(Self {
-            scheme,
             below_domain: is_host_alone.then(|| format!(".{host}")),
             beginnings: url_beginnings(scheme, &host, path),
         })
@@ -37,17 +35,12 @@ impl UrlSearch {
     /// Whether an endpoint is looked for. Its URL has no query, and is normal, as
     /// [`EndpointUrl`](crate::model::EndpointUrl) has it.
     pub fn matches(&self, url: &str) -> bool {
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return false;
-        };
-        if self.scheme.is_some_and(|wanted| wanted != scheme) {
-            return false;
-        }
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let host = rest.split(['/', ':']).next().unwrap_or_default();
         self.below_domain
             .as_ref()
             .is_some_and(|domain| host.ends_with(domain.as_str()))
-            || self.beginnings.iter().any(|it| rest.starts_with(it))
+            || self.beginnings.iter().any(|it| url.starts_with(it))
     }
 }
 
@@ -66,25 +59,23 @@ fn split_scheme(text: &str) -> (Option<&'static str>, &str) {
 }
 
 /// The text as it was written, and as a URL has it: with escaped characters, and without the port
-/// that its scheme has anyway.
+/// that its scheme has anyway. A text without a scheme may have either.
 fn url_beginnings(scheme: Option<&'static str>, host: &str, path: &str) -> Vec<String> {
-    let mut beginnings = vec![format!("{host}{path}")];
+    let mut beginnings = Vec::new();
     for scheme in ["https", "http"]
         .into_iter()
         .filter(|it| scheme.is_none_or(|wanted| wanted == *it))
     {
-        let Ok(url) = Url::parse(&format!("{scheme}://{host}{path}")) else {
-            continue;
-        };
-        let end = if path.is_empty() {
-            Position::BeforePath
-        } else {
-            Position::AfterPath
-        };
-        let normal = url[Position::BeforeHost..end].to_owned();
-        if !beginnings.contains(&normal) {
-            beginnings.push(normal);
+        let written = format!("{scheme}://{host}{path}");
+        if let Ok(url) = Url::parse(&written) {
+            let end = if path.is_empty() {
+                Position::BeforePath
+            } else {
+                Position::AfterPath
+            };
+            beginnings.push(url[..end].to_owned());
         }
+        beginnings.push(written);
     }
     beginnings
 }
