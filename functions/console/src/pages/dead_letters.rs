@@ -3,6 +3,7 @@
 mod actions;
 mod end;
 mod failures;
+mod forms;
 mod groups;
 mod list;
 mod owner;

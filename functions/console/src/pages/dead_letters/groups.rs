@@ -8,7 +8,8 @@ use posthaste_core::api::{IsoTimestamp, LetterGroupPage, LetterGroupView, Letter
 
 use super::DONE;
 use super::failures::failure_list;
-use super::search::{DeadLetterSearch, GROUP_FIELDS, group_filter_form};
+use super::forms::{GROUP_FIELDS, group_filter_form};
+use super::search::DeadLetterSearch;
 use super::send_since::send_since_address;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};

@@ -1,25 +1,18 @@
-//! The search for dead letters: the filters, the form that has them, and the request that selects
-//! the same.
+//! The search for dead letters: the filters, and the request that selects the same.
 
 use maud::{Markup, html};
 use posthaste_core::api::{DeadLetterPage, LetterGroupView};
-use posthaste_core::model::{DeadLetterReason, Timestamp, WrittenTime};
+use posthaste_core::model::{Timestamp, WrittenTime};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ticked::TickedLetters;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
-use crate::console::PATH;
 use crate::display::foreign_text;
 use crate::extract::FormFields;
-use crate::filters::{FormField, ROWS_MAX, TimeLabels, TimeRangeFields, checkbox};
-use crate::pages::topic_names::TopicNames;
+use crate::filters::ROWS_MAX;
 use crate::parts::{BACK, page_to_go_back_to};
-
-/// The fields of the form that the API may refuse.
-pub(super) const FIELDS: [&str; 6] = ["topic", "subscription", "reason", "type", "from", "to"];
-pub(super) const GROUP_FIELDS: [&str; 4] = ["topic", "subscription", "from", "to"];
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -186,7 +179,7 @@ impl DeadLetterSearch {
     }
 
     /// The same at any time.
-    fn at_any_time(&self) -> Self {
+    pub(super) fn at_any_time(&self) -> Self {
         Self {
             from: None,
             to: None,
@@ -336,24 +329,6 @@ impl DeadLetterSearch {
     }
 }
 
-impl DeadLetterSearch {
-    fn time_fields(
-        &self,
-        refusal: Option<&ApiRefusal>,
-        presets: PageAddress,
-        outage_since: Option<Timestamp>,
-    ) -> Markup {
-        TimeRangeFields::new(self.from.as_deref(), self.to.as_deref(), refusal)
-            .with_labels(TimeLabels {
-                from: "Written from",
-                to: "Written before",
-            })
-            .with_presets(presets)
-            .with_outage(outage_since)
-            .render()
-    }
-}
-
 /// The text of a time: as it was written, or the point in time if it was relative to now.
 fn freeze_time(
     text: Option<&str>,
@@ -372,52 +347,5 @@ fn missing_topic_refusal() -> ApiRefusal {
         member: Some("topic".to_owned()),
         detail: Some("A subscription needs its topic.".to_owned()),
         ..ApiRefusal::default()
-    }
-}
-
-/// The form of the groups.
-pub(super) fn group_filter_form(
-    topics: &TopicNames,
-    search: &DeadLetterSearch,
-    refusal: Option<&ApiRefusal>,
-    outage_since: Option<Timestamp>,
-) -> Markup {
-    let name = search.subscription.as_deref();
-    let subscription = FormField::new("subscription", "Subscription", name, refusal);
-    let presets = search.at_any_time().groups_address(None);
-    html! {
-        form.filters method="get" action={ (PATH) "/dead-letters" } {
-            (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
-            (subscription.with_example("billing").text_input())
-            (search.time_fields(refusal, presets, outage_since))
-            (checkbox("includeResolved", "Include resolved", search.include_resolved))
-            div { button.primary type="submit" { "Search" } }
-        }
-    }
-}
-
-/// The form of the list.
-pub(super) fn filter_form(
-    topics: &TopicNames,
-    search: &DeadLetterSearch,
-    refusal: Option<&ApiRefusal>,
-    outage_since: Option<Timestamp>,
-) -> Markup {
-    let name = search.subscription.as_deref();
-    let subscription = FormField::new("subscription", "Subscription", name, refusal);
-    let reason = FormField::new("reason", "Reason", search.reason.as_deref(), refusal);
-    let event_type = FormField::new("type", "Event type", search.event_type.as_deref(), refusal);
-    let presets = search.at_any_time().page_address(None);
-    let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
-    html! {
-        form.filters method="get" action={ (PATH) "/dead-letters/list" } {
-            (topics.topic_field("(any topic)", search.topic.as_deref(), refusal))
-            (subscription.with_example("billing").text_input())
-            (reason.word_select("(any)", &reasons))
-            (event_type.with_example("com.example.order.paid").text_input())
-            (search.time_fields(refusal, presets, outage_since))
-            (checkbox("includeResolved", "Include resolved", search.include_resolved))
-            div { button.primary type="submit" { "Search" } }
-        }
     }
 }
