@@ -11,8 +11,8 @@ use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName}
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{ETag, ObjectMeta};
 
-/// Most bytes that the index takes: some 80,000 subscriptions. Topics beyond that are read with each
-/// search.
+/// Most bytes that the index takes: some 80,000 subscriptions. Topics beyond that are read with
+/// each search.
 const INDEX_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of a topic and of a subscription beside their texts, roughly.

@@ -127,8 +127,8 @@ impl<P: Ports> SubscriptionFinder<P> {
         }
     }
 
-    /// The subscriptions of a topic: those of the index, unless the record has changed. A record that
-    /// cannot be read is named, because it must not hide the others.
+    /// The subscriptions of a topic: those of the index, unless the record has changed. A record
+    /// that cannot be read is named, because it must not hide the others.
     async fn read_topic(
         &self,
         listed: &ObjectMeta,

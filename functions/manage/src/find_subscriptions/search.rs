@@ -16,8 +16,8 @@ pub(super) const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most unreadable topics that an answer names.
 const UNREADABLE_MAX: usize = 100;
 
-/// The parts of a cursor: the key of a topic, and where its subscriptions go on behind one, its name.
-/// No key of a topic has this character.
+/// The character between the key of a topic and the name of its last subscription that was
+/// searched. No key of a topic has it.
 const CURSOR_SEPARATOR: char = ' ';
 
 /// What is looked for, and where the search begins.

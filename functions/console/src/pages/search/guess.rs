@@ -37,7 +37,7 @@ impl SearchGuess {
         (self == Self::IdOrName).then(|| name_in(text)).flatten()
     }
 
-    /// The host or the URL of an endpoint, if the text may be one. A name of one word may be a host.
+    /// The host or the URL of an endpoint, if the text may be one. A name may be a host.
     pub(super) fn url(self, text: &str) -> Option<&str> {
         let may_be = matches!(self, Self::IdOrName | Self::EndpointUrl);
         may_be.then(|| url_in(text)).flatten()
