@@ -98,7 +98,8 @@ impl SubscriptionIndex {
         self.topics.lock().remove(key);
     }
 
-    /// Forgets the topics after this key that a page of the list lacks. The last page ends the list.
+    /// Forgets the topics after this key that a page of the list lacks. The last page ends the
+    /// list.
     pub(crate) fn forget_missing(&self, after: Option<&str>, page: &[ObjectMeta], is_last: bool) {
         let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
         let end = page.last().map(|last| last.key.as_str());
