@@ -15,8 +15,9 @@ use crate::assets;
 use crate::console::{ConsoleState, PATH, PageRoutes};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, event, events, failing, kept, not_found, overview, pressure, replays, search,
-    settings, subscription, subscription_actions, told, topic, topic_actions, topics, words, work,
+    audit, dead_letters, event, events, failing, kept, not_found, overview, pressure, replays,
+    search, settings, subscription, subscription_actions, told, topic, topic_actions, topics,
+    words, work,
 };
 
 /// The routes of the console, for visitors that `access` lets in.

@@ -16,8 +16,8 @@ use self::events::PublishBody;
 use self::problems::PublishResponses;
 pub(crate) use self::problems::{
     BadImports, BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject,
-    NoEvent, NoHandshake, NoLetterWork, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable,
-    Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
+    NoEvent, NoHandshake, NoLetterWork, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses,
+    Unavailable, Unchanged, UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
 
 /// The name of the admin key among the security schemes.

@@ -18,8 +18,9 @@ use crate::document::{Crowded, describe_api};
 use crate::guard::{complete_request, limit_time, require_admin_key};
 use crate::manage::{Manage, ManageState};
 use crate::{
-    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, event_request, events, failing, find, find_subscriptions, keys,
-    links, replays, resend, resolve, status, subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, audit, callbacks, cancel_event, dead_letters, doctor, event_request, events,
+    failing, find, find_subscriptions, keys, links, replays, resend, resolve, status,
+    subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.

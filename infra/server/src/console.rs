@@ -41,8 +41,7 @@ impl ServeConsole {
             VisitorAccess::new(state, SystemClock, SystemEntropy, key).slowing_wrong_keys();
         let history = history::WiredHistory::wire(settings, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
-        let console =
-            posthaste_console::ConsoleState::new(api).with_history(history.steps());
+        let console = posthaste_console::ConsoleState::new(api).with_history(history.steps());
         let access = Arc::new(access);
         Self {
             router: posthaste_console::router(Arc::clone(&access), console),

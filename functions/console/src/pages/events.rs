@@ -21,9 +21,7 @@ use crate::api::ApiRefusal;
 use crate::console::{PATH, PageContext, PageRoutes};
 use crate::display::{foreign_text, time_tag};
 use crate::extract::PageQuery;
-use crate::filters::{
-    folded_filters, load_outage_begin, pager, refusal_note, searched_back_note,
-};
+use crate::filters::{folded_filters, load_outage_begin, pager, refusal_note, searched_back_note};
 use crate::page::{ConsolePage, MenuSection};
 use crate::pages::search::search_address;
 

@@ -81,11 +81,10 @@ async fn a_dead_letter_leads_to_its_record() {
 #[tokio::test]
 async fn an_event_without_a_record_may_still_come() {
     let world = World::with_billing().await;
-    world.get(&page_of("order-1")).await.has(&[
-        "may be waiting",
-        "data-live",
-        "Show what fails",
-    ]);
+    world
+        .get(&page_of("order-1"))
+        .await
+        .has(&["may be waiting", "data-live", "Show what fails"]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
 }

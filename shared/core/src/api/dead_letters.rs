@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DeadLetterPlace, IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest};
+use super::{
+    DeadLetterPlace, IsoTimestamp, LeftOutCounts, RecoveryView, ReplayFailure, ReplayRequest,
+};
 use crate::model::{DeadLetterReason, Timestamp, WrittenTime};
 
 /// A dead letter in a list.
