@@ -36,7 +36,8 @@ use posthaste_core::model::{
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, unguarded_router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches, SummaryStore,
+    unguarded_router,
 };
 use posthaste_ports::Clock;
 use posthaste_services::{ActivityNotes, LinkHealth};
@@ -115,6 +116,7 @@ impl World {
                 },
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         };
         let api = unguarded_router(Arc::new(manage));
         let access = VisitorAccess::new(state.clone(), clock.clone(), entropy, admin_key)

@@ -8,10 +8,6 @@ use parking_lot::Mutex;
 use posthaste_core::model::time::whole_millis;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::dead_letters::tally::LetterTallies;
-use crate::replays::final_outcomes::FinalOutcomes;
-use crate::subscription_index::SubscriptionIndex;
-
 /// Most requests that change something at once, in one process. Each may have a body of 1 MiB, and
 /// goes on when its client is gone.
 const CHANGES_AT_ONCE_MAX: usize = 256;
@@ -29,12 +25,6 @@ pub struct BegunRequests {
     /// The places of looks at `validating/` and at `ending/`.
     pub(crate) handshakes_seen: LookPlace,
     pub(crate) endings_seen: LookPlace,
-    /// The dead letters that requests of this process have counted.
-    pub(crate) letter_tallies: LetterTallies,
-    /// The outcomes of replays that they have counted to their ends.
-    pub(crate) final_outcomes: FinalOutcomes,
-    /// The subscriptions that searches of this process have read.
-    pub(crate) subscription_index: SubscriptionIndex,
 }
 
 /// The key up to which the last look came, so that the next one begins with those that it had no
@@ -62,9 +52,6 @@ impl Default for BegunRequests {
             looks_beside_answers: false,
             handshakes_seen: LookPlace::default(),
             endings_seen: LookPlace::default(),
-            letter_tallies: LetterTallies::default(),
-            final_outcomes: FinalOutcomes::default(),
-            subscription_index: SubscriptionIndex::default(),
         }
     }
 }

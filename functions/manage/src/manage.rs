@@ -16,6 +16,7 @@ use url::Url;
 use posthaste_delivery_log::DeliveryLog;
 
 use crate::begun_requests::BegunRequests;
+use crate::request_caches::RequestCaches;
 
 /// The manage function over its ports. Handlers take collaborators of it (axum's `FromRef`), which see
 /// one to three of the ports each.
@@ -56,6 +57,8 @@ pub struct Manage<P: Ports> {
     pub settings: ManageSettings,
     /// The work of requests that goes on without them.
     pub work: BegunRequests,
+    /// What requests remember for the next ones.
+    pub caches: RequestCaches,
 }
 
 /// Settings of the manage function.

@@ -58,7 +58,8 @@ use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
 use crate::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches, SummaryStore,
+    router,
 };
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
@@ -236,6 +237,7 @@ impl Api {
                 log: LOG,
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         };
         let manage = Arc::new(manage);
         let router = router(Arc::clone(&manage));

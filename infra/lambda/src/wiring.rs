@@ -18,7 +18,7 @@ use posthaste_core::pressure::SettingsError;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
-use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
+use posthaste_manage::{BegunRequests, DeliveryLog, Manage, RequestCaches};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Entropy, NoMachine, PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
@@ -195,6 +195,7 @@ pub fn manage_router(
             .with_base(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
         work: BegunRequests::looking_beside_answers(),
+        caches: RequestCaches::default(),
     };
     let manage = Arc::new(manage);
     if !environment.console {

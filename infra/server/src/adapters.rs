@@ -11,7 +11,9 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
 use posthaste_local::{EmbeddedStore, FileStore, LocalQueue, StateStore};
-use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches,
+};
 use posthaste_ports::{PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, TarpitTurns};
 use posthaste_record::{AsideStore, LogRecorder, RecordPorts, RecordSettings, SummaryStore};
@@ -197,6 +199,7 @@ impl<'a> SharedAdapters<'a> {
                 ..settings.manage.clone()
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use posthaste_core::model::{
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{EmbeddedStore, FileStore};
-use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, RequestCaches};
 use posthaste_ports::QueueName;
 use posthaste_record::{
     AsideStore, HealthPorts, LogRecorder, RecordPorts, RecordSettings, SummaryStore, WaitingPorts,
@@ -161,6 +161,7 @@ impl Wiring {
                 },
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         })
     }
 

@@ -21,8 +21,8 @@ use super::search::{CLOCKS_DIFFER_MAX, OBJECT_BYTES_MAX, SearchPosition, is_last
 use super::tally::{LetterTallies, LetterTally, ObjectTally, TalliedObject};
 use super::walk::{DatedObject, NewestFirstWalk, WalkStep};
 use crate::answer::ApiError;
-use crate::begun_requests::BegunRequests;
 use crate::manage::Manage;
+use crate::request_caches::RequestCaches;
 use crate::shared_port::SharedPort;
 use crate::topic_records::TopicRecords;
 
@@ -80,7 +80,7 @@ struct GroupCount<'a> {
 pub(super) struct GroupCounter<P: Ports> {
     dead_letters: SharedPort<P, P::DeadLetters>,
     clock: P::Clock,
-    work: SharedPort<P, BegunRequests>,
+    caches: SharedPort<P, RequestCaches>,
     records: TopicRecords<P>,
 }
 
@@ -89,7 +89,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for GroupCounter<P> {
         Self {
             dead_letters: SharedPort::new(manage, |it| &it.dead_letters),
             clock: manage.clock.clone(),
-            work: SharedPort::new(manage, |it| &it.work),
+            caches: SharedPort::new(manage, |it| &it.caches),
             records: TopicRecords::from_ref(manage),
         }
     }
@@ -197,7 +197,7 @@ impl<P: Ports> GroupCounter<P> {
             key: &object.key,
             bytes: object.bytes,
         };
-        let tallies: &LetterTallies = &self.work.letter_tallies;
+        let tallies: &LetterTallies = &self.caches.letter_tallies;
         if let Some(letters) = tallies.find(of) {
             return Ok(Ok(letters));
         }

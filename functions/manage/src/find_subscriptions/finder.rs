@@ -43,7 +43,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for SubscriptionFinder<P> {
             state: SharedPort::new(manage, |it| &it.state),
             clock: manage.clock.clone(),
             records: TopicRecords::from_ref(manage),
-            index: SharedPort::new(manage, |it| &it.work.subscription_index),
+            index: SharedPort::new(manage, |it| &it.caches.subscription_index),
         }
     }
 }

@@ -11,10 +11,10 @@ use posthaste_ports::{Clock, Ports};
 
 use super::final_outcomes::FinalOutcomes;
 use crate::answer::ApiError;
-use crate::begun_requests::BegunRequests;
 use crate::log_coverage::LogCoverage;
 use crate::manage::Manage;
 use crate::paging::LIST_TIME_MAX;
+use crate::request_caches::RequestCaches;
 use crate::shared_port::SharedPort;
 use crate::topic_records::TopicRecords;
 
@@ -32,7 +32,7 @@ pub(crate) struct OutcomeCounter<P: Ports> {
     clock: P::Clock,
     records: TopicRecords<P>,
     coverage: LogCoverage<P>,
-    work: SharedPort<P, BegunRequests>,
+    caches: SharedPort<P, RequestCaches>,
 }
 
 impl<P: Ports> FromRef<Arc<Manage<P>>> for OutcomeCounter<P> {
@@ -42,7 +42,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for OutcomeCounter<P> {
             clock: manage.clock.clone(),
             records: TopicRecords::from_ref(manage),
             coverage: LogCoverage::from_ref(manage),
-            work: SharedPort::new(manage, |it| &it.work),
+            caches: SharedPort::new(manage, |it| &it.caches),
         }
     }
 }
@@ -59,7 +59,7 @@ impl<P: Ports> OutcomeCounter<P> {
     /// The page with the outcomes of its first replays, as many as there is time for.
     pub(super) async fn add_outcomes_to_page(&self, page: ReplayPage) -> ReplayPage {
         let until = self.clock.monotonic() + LIST_COUNT_TIME;
-        let known: &FinalOutcomes = &self.work.final_outcomes;
+        let known: &FinalOutcomes = &self.caches.final_outcomes;
         let mut counted = 0;
         let mut replays = Vec::with_capacity(page.replays.len());
         for replay in page.replays {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::memory::{FixedClock, Memory, Numbers};
 use super::{Answer, Api, billing};
-use crate::{BegunRequests, DeliveryLog, Manage, ManageSettings};
+use crate::{BegunRequests, DeliveryLog, Manage, ManageSettings, RequestCaches};
 
 const ONE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const TWO: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -204,6 +204,7 @@ fn debug_shows_no_admin_key() {
             log: super::LOG,
         },
         work: BegunRequests::default(),
+        caches: RequestCaches::default(),
     });
     assert!(!format!("{manage:?}").contains(super::ADMIN_KEY));
 }

@@ -14,7 +14,9 @@ use posthaste_core::model::{
 };
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions, LocalQueue, StateStore};
-use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches,
+};
 use posthaste_ports::{PortBundle, QueueName, QueueReceiver};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry};
@@ -85,6 +87,7 @@ impl Deployed {
                 },
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
         let deployed = Self {

@@ -8,7 +8,9 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
 };
-use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches,
+};
 use posthaste_ports::{PortBundle, QueueName};
 use posthaste_services::{ActivityNotes, LinkHealth, WrongKeys};
 use posthaste_simulation::refuses_bad_keys;
@@ -66,6 +68,7 @@ fn api(world: &World) -> Api {
             },
         },
         work: BegunRequests::default(),
+        caches: RequestCaches::default(),
     };
     Api::over(Arc::new(manage))
 }

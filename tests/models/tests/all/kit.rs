@@ -19,7 +19,9 @@ use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{DeadLetterArray, layout};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
-use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, unguarded_router};
+use posthaste_manage::{
+    BegunRequests, LogSettings, Manage, ManageSettings, RequestCaches, unguarded_router,
+};
 use posthaste_ports::{
     BatchResponse, Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
 };
@@ -184,6 +186,7 @@ impl Kit {
                 },
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         };
         unguarded_router(Arc::new(manage))
     }

@@ -17,7 +17,8 @@ use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, Timestamp,
 };
 use posthaste_manage::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, SummaryStore, unguarded_router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, RequestCaches, SummaryStore,
+    unguarded_router,
 };
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitTurns};
 use posthaste_services::{ActivityNotes, LinkHealth, PressureReader, TopicRegistry, WrongKeys};
@@ -156,6 +157,7 @@ impl World {
                 },
             },
             work: BegunRequests::default(),
+            caches: RequestCaches::default(),
         };
         unguarded_router(Arc::new(function))
     }

@@ -15,7 +15,7 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{
     DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, DisablingMode, RecordsSettings,
 };
-use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings, RequestCaches};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{NoMachine, PortBundle, QueueName};
 use posthaste_publish::{BodyBudget, Publish, PublishSettings, TarpitMode, TarpitTurns};
@@ -304,6 +304,7 @@ impl Wiring<'_> {
                 },
             },
             work,
+            caches: RequestCaches::default(),
         }
     }
 
