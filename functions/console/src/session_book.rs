@@ -189,7 +189,7 @@ async fn write_list<S: ObjectStore>(
 /// The sessions of an object. One that cannot be used has none: then everybody signs in again.
 fn usable_list(object: &StoredObject) -> ConsoleSessions {
     ConsoleSessions::parse(&object.bytes)
-        .inspect_err(|error| report_unusable(error))
+        .inspect_err(report_unusable)
         .unwrap_or_default()
 }
 

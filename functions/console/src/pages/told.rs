@@ -77,9 +77,13 @@ async fn show_page(pages: PageContext, PageQuery(query): PageQuery<ToldQuery>) -
 
 /// The notices topics of these topics.
 async fn load_notices_topics(api: &ManageApi, page: &TopicPage) -> NoticesTopics {
-    let named = page.topics.iter().filter_map(notices_topic);
-    let names: BTreeSet<_> = named.map(TopicName::folded).collect();
-    let reads = names.into_iter().take(RECEIVERS_MAX).map(async |name| {
+    let receivers: BTreeSet<_> = page
+        .topics
+        .iter()
+        .filter_map(notices_topic)
+        .map(TopicName::folded)
+        .collect();
+    let reads = receivers.into_iter().take(RECEIVERS_MAX).map(async |name| {
         let read = api.get(RequestTarget::new(&["topics", &name])).await;
         (name, read)
     });

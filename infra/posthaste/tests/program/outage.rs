@@ -180,7 +180,10 @@ fn compare_subscriptions(server: &Server, api: &Api, browser: &Browser<'_>) {
         let health = one["health"]["state"].as_str().unwrap();
         let row = between(&page, &format!("/subscriptions/{name}\""), "</tr>");
         assert!(row.contains(&format!(">{health}</span>")), "{name}: {row}");
-        assert!(row.contains("<td class=\"number\">0</td>"), "{name}: {row}");
+        assert!(
+            row.contains("data-label=\"Waiting\">0</td>"),
+            "{name}: {row}"
+        );
         let of = |metric: &str| {
             let metric = format!("{metric}{{subscription=\"{name}\"}}");
             figure(api, &metric)
@@ -212,7 +215,7 @@ fn compare_event(server: &Server, api: &Api, browser: &Browser<'_>, id: &str) {
     assert_ne!(event["state"], "delivered", "{id}");
     let page = browser.page(&format!("/console/topics/orders/events/{id}"));
     for (name, end) in KINDS {
-        let delivery = between(&page, &format!("/subscriptions/{name}\""), "</h");
+        let delivery = between(&page, &format!("/subscriptions/{name}\""), "</tr>");
         assert!(
             delivery.contains(&format!(">{end}</span>")),
             "{name}: {delivery}"

@@ -69,11 +69,11 @@ impl EventSentence {
     /// The sentence; nothing if there is no delivery.
     pub(super) fn render(&self, now: Timestamp) -> Markup {
         let parts = [
-            count_part(self.delivered, "delivered", html! {}),
-            count_part(self.waiting, "waiting", self.next_text(now)),
-            count_part(self.given_up, "given up", self.answers_text()),
-            count_part(self.dropped, "dropped", html! {}),
-            count_part(self.unknown, "in an unknown state", html! {}),
+            count_part(self.delivered, "delivered", &html! {}),
+            count_part(self.waiting, "waiting", &self.next_text(now)),
+            count_part(self.given_up, "given up", &self.answers_text()),
+            count_part(self.dropped, "dropped", &html! {}),
+            count_part(self.unknown, "in an unknown state", &html! {}),
         ];
         html! {
             @for (at, part) in parts.into_iter().flatten().enumerate() {
@@ -114,7 +114,7 @@ impl EventSentence {
 }
 
 /// A part of the sentence, if it counts any.
-fn count_part(count: usize, word: &str, more: Markup) -> Option<Markup> {
+fn count_part(count: usize, word: &str, more: &Markup) -> Option<Markup> {
     (count > 0).then(|| html! { (count) " " (word) (more) })
 }
 
