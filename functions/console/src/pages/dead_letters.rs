@@ -6,6 +6,7 @@ mod failures;
 mod forms;
 mod groups;
 mod list;
+mod notices;
 mod owner;
 mod places;
 mod record;
@@ -25,15 +26,6 @@ use self::record::show_record;
 use self::replay::submit_replay;
 use self::send_since::show_form;
 use crate::console::PageRoutes;
-
-/// The notices of actions.
-const DONE: [(&str, &str); 2] = [
-    ("resolved", "The dead letters are resolved."),
-    (
-        "deleted",
-        "The dead letters are deleted, or resolved where others are stored with them.",
-    ),
-];
 
 /// The routes of dead letters.
 pub(crate) fn routes() -> PageRoutes {

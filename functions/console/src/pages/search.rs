@@ -14,7 +14,7 @@ use posthaste_core::api::events::{EncodedId, IdInUrl};
 use posthaste_core::api::{FoundEvents, FoundSubscriptions};
 use serde::Deserialize;
 
-use self::answers::{Answer, SearchAnswers, has_no_event};
+use self::answers::{AnswerRef, SearchAnswers, has_no_event};
 use self::guess::SearchGuess;
 use self::query::SearchPageQuery;
 use self::rows::{event_table, letter_table, subscription_table};
@@ -107,14 +107,14 @@ fn found_list(
     guess: SearchGuess,
     answers: &SearchAnswers,
 ) -> Markup {
-    let events = html! { (event_section(&answers.events)) };
+    let events = html! { (event_section(answers.events.as_ref())) };
     let subscriptions = html! {
         (subscription_section(
-            "Subscriptions with this name", &answers.by_name,
+            "Subscriptions with this name", answers.by_name.as_ref(),
             |cursor| search_address(text).query("names", Some(cursor)),
         ))
         (subscription_section(
-            "Subscriptions with this endpoint", &answers.by_url,
+            "Subscriptions with this endpoint", answers.by_url.as_ref(),
             |cursor| search_address(text).query("urls", Some(cursor)),
         ))
     };
@@ -122,11 +122,11 @@ fn found_list(
         p { "For " (foreign_cut(text, CELL_CHARS_MAX)) ":" }
         @if answers.is_empty() { p.empty { "Nothing was found." } }
         @if guess == SearchGuess::EndpointUrl { (subscriptions) (events) } @else { (events) (subscriptions) }
-        @if answers.events.is_some() { (times_form(asked, text, &answers.events)) }
+        @if answers.events.is_some() { (times_form(asked, text, answers.events.as_ref())) }
     }
 }
 
-fn event_section(answer: &Answer<FoundEvents>) -> Markup {
+fn event_section(answer: AnswerRef<'_, FoundEvents>) -> Markup {
     html! {
         @match answer {
             None => {},
@@ -163,7 +163,7 @@ fn searched_log(found: &FoundEvents) -> Markup {
 
 fn subscription_section(
     title: &str,
-    answer: &Answer<FoundSubscriptions>,
+    answer: AnswerRef<'_, FoundSubscriptions>,
     next_page: impl Fn(&str) -> PageAddress,
 ) -> Markup {
     html! {
@@ -186,8 +186,8 @@ fn subscription_section(
 }
 
 /// The form that searches the log of other times.
-fn times_form(asked: &SearchPageQuery, text: &str, answer: &Answer<FoundEvents>) -> Markup {
-    let refusal = answer.as_ref().and_then(|answer| answer.as_ref().err());
+fn times_form(asked: &SearchPageQuery, text: &str, answer: AnswerRef<'_, FoundEvents>) -> Markup {
+    let refusal = answer.and_then(|answer| answer.as_ref().err());
     let times = TimeRangeFields::new(asked.from.as_deref(), asked.to.as_deref(), refusal);
     let (name, value) = text_parameter(text);
     let form = html! {

@@ -12,7 +12,7 @@ use posthaste_core::api::problem::ProblemKind;
 use posthaste_core::api::{FailingPart, FailingView, IsoTimestamp};
 use posthaste_core::model::TopicName;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{LinkHealth, timeout};
+use posthaste_services::{AllWaiting, LinkHealth, timeout};
 
 use super::known::{Candidates, KnownFailures};
 use super::rows::{FailingRows, LoadedTopic, RowFilter, RowSource};
@@ -101,7 +101,7 @@ impl<P: Ports> FailingOverview<P> {
             settings: &self.links.settings().arrivals,
         };
         let rows = FailingRows::collect(&source, &candidates, &topics, filter);
-        let total = known.waiting.as_ref().map(|waiting| waiting.total());
+        let total = known.waiting.as_ref().map(AllWaiting::total);
         let view = FailingView {
             failing: Vec::new(),
             total: rows.count_all(),

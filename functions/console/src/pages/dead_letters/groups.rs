@@ -6,9 +6,9 @@ use futures_util::future::join3;
 use maud::{Markup, html};
 use posthaste_core::api::{IsoTimestamp, LetterGroupPage, LetterGroupView, LetterStatusCount};
 
-use super::DONE;
 use super::failures::failure_list;
 use super::forms::{GROUP_FIELDS, group_filter_form};
+use super::notices::DONE;
 use super::search::DeadLetterSearch;
 use super::send_since::send_since_address;
 use crate::address::PageAddress;

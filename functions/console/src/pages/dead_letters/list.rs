@@ -5,10 +5,10 @@ use futures_util::future::join3;
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
 
-use super::DONE;
 use super::actions::{action_forms, tick_buttons};
 use super::failures::failure_list;
 use super::forms::{FIELDS, filter_form};
+use super::notices::DONE;
 use super::rows::letter_table;
 use super::search::DeadLetterSearch;
 use crate::api::ApiRefusal;

@@ -14,6 +14,9 @@ use crate::filters::ROWS_MAX;
 /// An answer of the API; `None` where the question did not fit the text.
 pub(super) type Answer<T> = Option<Result<T, ApiRefusal>>;
 
+/// The same, as pages read it.
+pub(super) type AnswerRef<'a, T> = Option<&'a Result<T, ApiRefusal>>;
+
 /// The answers.
 pub(super) struct SearchAnswers {
     /// The events of an id or a `webhook-id`, and the letters of a key.
@@ -54,9 +57,9 @@ impl SearchAnswers {
 
     /// The first question that was refused.
     pub(super) fn first_refusal(&self) -> Option<&ApiRefusal> {
-        let subscriptions = [&self.by_name, &self.by_url];
+        let subscriptions = [self.by_name.as_ref(), self.by_url.as_ref()];
         let subscriptions = subscriptions.into_iter().filter_map(answer_refusal);
-        answer_refusal(&self.events)
+        answer_refusal(self.events.as_ref())
             .into_iter()
             .chain(subscriptions)
             .next()
@@ -129,8 +132,8 @@ pub(super) fn has_no_event(found: &FoundEvents) -> bool {
     found.events.is_empty() && found.dead_letters.is_empty()
 }
 
-fn answer_refusal<T>(answer: &Answer<T>) -> Option<&ApiRefusal> {
-    answer.as_ref()?.as_ref().err()
+fn answer_refusal<T>(answer: AnswerRef<'_, T>) -> Option<&ApiRefusal> {
+    answer?.as_ref().err()
 }
 
 /// Loads the events that a text leads to. White space around it may be the producer's, or come from

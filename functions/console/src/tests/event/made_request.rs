@@ -11,7 +11,7 @@ use crate::tests::logged::{HOSTILE, delivered, refused, with_payload};
 #[tokio::test]
 async fn request_of_an_attempt_is_one_click_away() {
     let world = World::with_billing().await;
-    world.clock.advance(Duration::from_secs(3_600));
+    world.clock.advance(Duration::from_hours(1));
     let first = with_payload(refused("a/b", world.ago(9)), HOSTILE[0]);
     world.log_records(&[first]);
     let page = world.get(&page_of("a/b")).await;

@@ -19,12 +19,12 @@ const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";
 /// The versions of this program, as those of the next.
 const TO_NEXT: &[(&str, &str)] = &[
     (r#""v":3,"n":"#, r#""v":4,"n":"#),
-    (r#"{"v":2,"id""#, r#"{"v":7,"id""#),
+    (r#"{"v":2,"id""#, r#"{"v":8,"id""#),
 ];
 
 const FROM_NEXT: &[(&str, &str)] = &[
     (r#""v":4,"n":"#, r#""v":3,"n":"#),
-    (r#"{"v":7,"id""#, r#"{"v":2,"id""#),
+    (r#"{"v":8,"id""#, r#"{"v":2,"id""#),
 ];
 
 /// The state that the former release left after two hours on this program's state.

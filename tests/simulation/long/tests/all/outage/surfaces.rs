@@ -132,14 +132,14 @@ impl Surfaces {
     /// The rows of the console's page of the topic.
     pub(super) async fn topic_page(&self) -> BTreeMap<String, Shown> {
         let page = self.browser.page("/console/topics/orders").await;
-        let table = between(&page, "<tbody>", "</tbody>");
-        let rows = table.split("<tr>").skip(1);
+        let table = between(&page, "<tbody role=\"rowgroup\">", "</tbody>");
+        let rows = table.split("<tr role=\"row\">").skip(1);
         rows.map(|row| {
             let name = between(row, "/subscriptions/", "\"").to_owned();
-            let before_number = row.split("<td class=\"number\">").next().unwrap();
+            let before_number = row.split("<td class=\"number\"").next().unwrap();
             let badge = before_number.rsplit("<span class=\"badge ").next().unwrap();
             let shown = Shown {
-                waiting: number(between(row, "<td class=\"number\">", "<")),
+                waiting: number(between(row, "data-label=\"Waiting\">", "<")),
                 health: between(badge, ">", "<").to_owned(),
             };
             (name, shown)
