@@ -165,7 +165,7 @@ test("what has not been answered for 10 s is said, with the age of what is shown
   const visitor = await come();
   const { page } = visitor;
   await page.clock.install();
-  await visitor.open(LINKS);
+  await visitor.open(FAILING);
   await page.route("**/console/**", () => {});
   await page.clock.runFor(6_000);
   await page.clock.runFor(11_000);

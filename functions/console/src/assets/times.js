@@ -58,7 +58,7 @@ function showDay(link) {
   else begin.setHours(0, 0, 0, 0);
   const url = new URL(link.href);
   url.searchParams.set("from", begin.toISOString());
-  link.href = url;
+  link.href = url.pathname + url.search;
   const asked = new URL(location.href).searchParams;
   if (asked.get("from") === begin.toISOString() && !asked.get("to")) link.setAttribute("aria-current", "true");
 }

@@ -83,7 +83,7 @@ async fn show_page(
     let body = html! {
         (done.notice(visit.now, &NOTICES))
         @if !view.failing.is_empty() || search.is_narrow() { (search.filter_form()) }
-        section #failing data-live aria-label="Failing now" {
+        section #failing data-live {
             @if view.failing.is_empty() {
                 p.empty { (nothing_text(&search, &view)) }
             } @else {

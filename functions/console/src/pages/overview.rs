@@ -47,11 +47,14 @@ async fn show_page(
     let body = html! {
         (done.notice(visit.now, &NOTICES))
         (first_steps::live_section(progress.as_ref()))
-        (failing_section(data.failing.as_ref(), &visit, &back))
         @if recent.is_some() { (hours.choice(PATH)) }
         section #overview data-live aria-label="Overview" {
             (kept_line(&data, recent.as_ref()))
             (OverviewTiles { data: &data, recent: recent.as_ref(), hours }.render())
+        }
+        // Below the tiles, which keep their places while rows come and go.
+        (failing_section(data.failing.as_ref(), &visit, &back))
+        section #over-time data-live aria-label="Over time" {
             @if let Some(recent) = &recent { (charts::recent_section(recent)) } @else { (no_history_note(&pages)) }
         }
     };

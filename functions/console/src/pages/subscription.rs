@@ -129,7 +129,7 @@ fn now_part(
         section #health.tile data-live aria-label="Health" { (health::health_sentence(shown, visit.now)) }
         section #actions data-live aria-label="Actions" { (action_buttons(visit, named, shown)) }
         h2 { "Last attempts" }
-        section #attempts data-live aria-label="Last attempts" { (attempts.render(named, visit.now)) }
+        section #attempts data-live { (attempts.render(named, visit.now)) }
         h2 { "State" }
         section #now data-live aria-label="State" { (state_facts(shown)) }
     }
