@@ -29,7 +29,9 @@ let zone = readZone();
 let formats = makeFormats();
 
 function makeFormats() {
-  const inZone = (shown) => new Intl.DateTimeFormat("sv-SE", { ...shown, timeZone: zone });
+  // The browser's own zone is not named: some have a name for it that they do not take.
+  const chosen = zone === "UTC" ? { timeZone: zone } : {};
+  const inZone = (shown) => new Intl.DateTimeFormat("sv-SE", { ...shown, ...chosen });
   return {
     moment: inZone({ ...DAY, ...MINUTE, ...SECOND }),
     time: inZone({ ...MINUTE, ...SECOND }),

@@ -103,10 +103,17 @@ fn nothing_text(search: &FailingSearch, view: &FailingView) -> &'static str {
         "There are no more rows."
     } else if search.is_narrow() {
         "No subscription is like this. Change the filters."
-    } else if view.left_out.is_empty() {
-        "Nothing fails: the events of every subscription arrive, as far as is known."
     } else {
-        "Nothing is known to fail."
+        nothing_fails_text(view)
+    }
+}
+
+/// The sentence where nothing is known to fail: all is well only if everything was read.
+pub(crate) fn nothing_fails_text(view: &FailingView) -> &'static str {
+    if view.left_out.is_empty() && !view.truncated {
+        "Nothing fails: the events of every subscription arrive."
+    } else {
+        "Nothing is known to fail, but not everything could be read."
     }
 }
 
@@ -126,6 +133,37 @@ fn slow_part(slow: &Result<LinksView, ApiRefusal>) -> Markup {
         @match slow {
             Ok(view) => (slow::slow_section(&view.slow)),
             Err(_) => p.hint { "What answers slowly cannot be read at the moment." },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_is_well_only_where_everything_was_read() {
+        let text = |member: &str, value: serde_json::Value| {
+            let mut view = json!({
+                "failing": [], "total": 0, "recovering": 0, "stopped": 0,
+                "countedAt": "2026-11-30T10:00:00Z",
+            });
+            view[member] = value;
+            nothing_fails_text(&serde_json::from_value(view).unwrap())
+        };
+        assert!(text("truncated", json!(false)).starts_with("Nothing fails:"));
+        for (member, value) in [
+            ("truncated", json!(true)),
+            ("leftOut", json!(["health"])),
+            ("leftOut", json!(["waiting"])),
+        ] {
+            let text = text(member, value);
+            assert!(
+                text.starts_with("Nothing is known to fail"),
+                "{member}: {text}"
+            );
         }
     }
 }

@@ -97,6 +97,8 @@ async fn submit_form(
     let form = match wants_form(&fields, step).then(|| read_form(&target, &sent.text)) {
         None => None,
         Some(Ok(form)) => Some(form.with_typed(&fields)),
+        // What was reviewed is saved, also where it has become too long for the form.
+        Some(Err(_)) if step == EditStep::Save => None,
         Some(Err(mistakes)) => return Err(yaml_editor.formless_page(&mistakes)),
     };
     let text = match (&form, step) {

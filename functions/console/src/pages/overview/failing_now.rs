@@ -6,7 +6,7 @@ use posthaste_core::api::FailingView;
 use crate::api::ApiRefusal;
 use crate::console::PATH;
 use crate::display::number;
-use crate::pages::failing::{FailingTable, what_is_missing};
+use crate::pages::failing::{FailingTable, nothing_fails_text, what_is_missing};
 use crate::visit::PageVisit;
 
 /// The first rows of what fails, with the way to all of them.
@@ -22,7 +22,7 @@ pub(super) fn failing_section(
                 Err(_) => p { "What fails cannot be read at the moment." },
                 Ok(view) => {
                     @if view.failing.is_empty() {
-                        p.empty { (nothing_text(view)) }
+                        p.empty { (nothing_fails_text(view)) }
                     } @else {
                         (FailingTable { view, visit, back }.render())
                     }
@@ -33,13 +33,5 @@ pub(super) fn failing_section(
                 }
             }
         }
-    }
-}
-
-fn nothing_text(view: &FailingView) -> &'static str {
-    if view.left_out.is_empty() {
-        "Nothing fails: the events of every subscription arrive, as far as is known."
-    } else {
-        "Nothing is known to fail."
     }
 }

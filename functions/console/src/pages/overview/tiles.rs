@@ -10,6 +10,7 @@ use crate::address::PageAddress;
 use crate::chart::ChartUnit;
 use crate::display::number;
 use crate::history::StepCounts;
+use crate::pages::failing::nothing_fails_text;
 use crate::pages::hours::ShownHours;
 use crate::pages::pressure::{level_badge, tier_names, wait_text};
 use crate::recent::RecentHistory;
@@ -184,7 +185,7 @@ fn failing_hint(failing: u64, view: &FailingView) -> Markup {
     html! {
         @if !others.is_empty() { (others.join(", ")) }
         @else if failing > 0 { "subscriptions and hosts" }
-        @else { "the events of every subscription arrive" }
+        @else { (nothing_fails_text(view)) }
     }
 }
 
