@@ -43,6 +43,14 @@ fn masked_parameter(parameter: &str) -> String {
     }
 }
 
+/// The access tokens in the query of a URL, decoded.
+fn access_tokens(url: &EndpointUrl) -> impl Iterator<Item = String> {
+    let query = url.as_str().split_once('?').map_or("", |(_, query)| query);
+    url::form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, value)| name == ACCESS_TOKEN && !value.is_empty())
+        .map(|(_, token)| token.into_owned())
+}
+
 /// Headers as text; the value of a secret one is masked.
 fn masked_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::<String, String>::new();
@@ -66,8 +74,12 @@ fn masked_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
 pub(crate) struct MaskedSecrets(Vec<String>);
 
 impl MaskedSecrets {
-    /// The secrets in the request's headers, and those that sign it.
-    pub(crate) fn from_headers(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
+    /// The secrets in the request's headers and URL, and those that sign it.
+    pub(crate) fn from_request(
+        sent: &HeaderMap,
+        url: &EndpointUrl,
+        settings: Option<&SubscriptionSettings>,
+    ) -> Self {
         let sensitive = sent.values().filter(|value| value.is_sensitive());
         let headers = sensitive
             .filter_map(|value| value.to_str().ok())
@@ -77,6 +89,7 @@ impl MaskedSecrets {
             .flat_map(|settings| settings.signing.timed_secrets());
         let mut all: Vec<String> = headers.map(str::to_owned).collect();
         all.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
+        all.extend(access_tokens(url));
         Self(all)
     }
 
@@ -125,9 +138,9 @@ mod tests {
         value.set_sensitive(true);
         let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
         sent.insert("x-tenant", HeaderValue::from_static("acme"));
-        let shown =
-            MaskedSecrets::from_headers(&sent, None).mask_secrets(answer, TextExtent::Whole);
-        assert_eq!(shown, expected);
+        let url = EndpointUrl::parse("https://a.example/x?access_token=t0k%2Fen").unwrap();
+        let secrets = MaskedSecrets::from_request(&sent, &url, None);
+        assert_eq!(secrets.mask_secrets(answer, TextExtent::Whole), expected);
     }
 
     #[test]
@@ -153,6 +166,11 @@ mod tests {
             "(masked) (masked) (masked)",
         );
         check("s3cret", "nothing of it", "nothing of it");
+        check(
+            "s3cret",
+            "/x?access_token=t0k%2Fen, t0k/en",
+            "/x?access_token=(masked), (masked)",
+        );
     }
 
     #[test]

@@ -20,12 +20,10 @@ impl FinalOutcomes {
     }
 
     /// Keeps outcomes that cannot change any more: those of a replay that has ended, whose events have
-    /// all ended. Ids begin with a time, so that the oldest make room.
+    /// all ended. One that was cancelled may have queued more than its record says. Ids begin with a
+    /// time, so that the oldest make room.
     pub(super) fn keep_if_final(&self, replay: &ReplayView, outcomes: &ReplayOutcomes) {
-        let has_ended = matches!(
-            replay.state,
-            ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
-        );
+        let has_ended = matches!(replay.state, ReplayState::Done | ReplayState::Failed);
         if !has_ended || outcomes.waiting > 0 || outcomes.is_partial {
             return;
         }
@@ -75,7 +73,7 @@ mod tests {
             known.find("a").is_some()
         };
         assert!(is_kept(ReplayState::Done, &outcomes(0, false)));
-        assert!(is_kept(ReplayState::Cancelled, &outcomes(0, false)));
+        assert!(!is_kept(ReplayState::Cancelled, &outcomes(0, false)));
         assert!(!is_kept(ReplayState::Running, &outcomes(0, false)));
         assert!(!is_kept(ReplayState::Done, &outcomes(1, false)));
         assert!(!is_kept(ReplayState::Done, &outcomes(0, true)));

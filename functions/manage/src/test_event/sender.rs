@@ -86,7 +86,7 @@ impl<P: Ports> TestSender<P> {
         }
         let TestDelivery { json, request } = self.render_test(&topic, subscription, body)?;
         let shown = masked_request(&request);
-        let secrets = MaskedSecrets::from_headers(&request.headers, settings);
+        let secrets = MaskedSecrets::from_request(&request.headers, &request.url, settings);
         let entry = self.audit.new_entry(caller, AuditAction::Test);
         let entry = entry.of_subscription(&topic.name, &subscription.name);
         let attempt = async { Ok(self.send(request).await) };
