@@ -7,7 +7,7 @@ use axum::extract::{FromRef, State};
 use futures_util::TryStreamExt;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{
-    IsoTimestamp, LetterWorkAction, LetterWorkPage, LetterWorkState, LetterWorkView,
+    IsoTimestamp, LetterWorkAction, LetterWorkPage, LetterWorkState, LetterWorkView, ResolveRequest,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{LetterEnd, LetterEnding, layout};
@@ -215,7 +215,11 @@ pub(super) fn view_of_ending(ending: &LetterEnding, now: Timestamp) -> LetterWor
             LetterEnd::Delete => LetterWorkAction::Delete,
         },
         state,
-        request: ending.request.clone(),
+        letters_named: ending.request.letters.len(),
+        request: ResolveRequest {
+            letters: Vec::new(),
+            ..ending.request.clone()
+        },
         began_at: IsoTimestamp(ending.began_at),
         worked_at: IsoTimestamp(ending.worked_at),
         ended_at: ending.closed_at().map(IsoTimestamp),

@@ -51,8 +51,11 @@ pub struct LetterWorkView {
     /// The state.
     #[schema(inline)]
     pub state: LetterWorkState,
-    /// The request, with its times fixed.
+    /// The request, with its times fixed and without its `letters`.
     pub request: ResolveRequest,
+    /// The number of `letters` that it named.
+    #[serde(default, skip_serializing_if = "super::replay::is_zero")]
+    pub letters_named: usize,
     /// The time of the request.
     pub began_at: IsoTimestamp,
     /// The time of the last progress.

@@ -202,6 +202,15 @@ impl ReplayFailure {
     }
 }
 
+/// Whether a request named no letters.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -254,6 +263,10 @@ pub struct ReplayView {
     pub created_at: IsoTimestamp,
     /// The time of the last progress.
     pub updated_at: IsoTimestamp,
+    /// The number of `letters` that the request named. They are left out of `request`, so that a
+    /// list stays short, and commands of an older release can read it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub letters_named: usize,
     /// The outage whose dead letters it recovers, if nobody asked for it: posthaste began it by
     /// itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -317,7 +317,11 @@ impl ReplayRecord {
             created_at: IsoTimestamp(self.created_at),
             updated_at: IsoTimestamp(self.updated_at),
             recovery: self.recovery.as_ref().map(|origin| origin.outage),
-            request: self.request.clone(),
+            letters_named: self.request.letters.len(),
+            request: ReplayRequest {
+                letters: Vec::new(),
+                ..self.request.clone()
+            },
         }
     }
 }

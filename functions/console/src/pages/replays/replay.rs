@@ -2,7 +2,7 @@
 
 use axum::response::Redirect;
 use maud::{Markup, html};
-use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
+use posthaste_core::api::{ReplayOutcomes, ReplaySource, ReplayState, ReplayView};
 use posthaste_core::model::{Timestamp, WrittenTime};
 
 use super::display::{rate_text, state_badge, target_link};
@@ -49,7 +49,7 @@ pub(crate) async fn show_replay(
             (failure_list(&view.failures, "Events that could not be queued"))
         }
         h2 { "Request" }
-        (request_facts(&view.request))
+        (request_facts(&view))
         @if !has_ended(&view) {
             p.hint { "You may leave this page: the replay goes on without it, and is found again under Work." }
             (cancel_form(&view, &visit))
@@ -155,7 +155,8 @@ fn count_tile(title: &str, count: u64, meaning: &str) -> Markup {
     }
 }
 
-fn request_facts(request: &ReplayRequest) -> Markup {
+fn request_facts(view: &ReplayView) -> Markup {
+    let request = &view.request;
     let source = match request.source {
         ReplaySource::DeadLetters => "the dead letters",
         ReplaySource::Log => "the delivery log",
@@ -169,9 +170,9 @@ fn request_facts(request: &ReplayRequest) -> Markup {
             @if let Some(status) = &request.status { dt { "Status" } dd { (foreign_text(status)) } }
             @if let Some(from) = request.from { dt { "Written from" } dd { (written_time(from)) } }
             @if let Some(to) = request.to { dt { "Written before" } dd { (written_time(to)) } }
-            @if !request.letters.is_empty() {
+            @if view.letters_named > 0 {
                 dt { "Dead letters" }
-                dd { (number(request.letters.len() as u64)) " chosen one by one" }
+                dd { (number(view.letters_named as u64)) " chosen one by one" }
             }
             @if !request.keys.is_empty() { dt { "Dead letters" } dd { "those of " (request.keys.len()) " keys" } }
             @if request.include_resolved { dt { "Resolved" } dd { "included" } }
