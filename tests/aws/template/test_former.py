@@ -20,6 +20,9 @@ DIFFERENCES = {
     "Resources DeliverFunction Properties Events Deliveries Properties MaximumBatchingWindowInSeconds": "the same",
     "Resources DeliverFunction Properties MemorySize": "the same",
     "Resources PublishFunction Properties MemorySize": "the same",
+    "Resources ManageFunction Properties Environment Variables DASHBOARD_URL": "each partition has its own host",
+    "Resources ManageRole Properties Policies 0 PolicyDocument Statement 21 Resource": "the list of open sessions",
+    "Resources StateBucket Properties LifecycleConfiguration Rules": "former versions of that list",
     "Rules FullBatchesNeedAWindow RuleCondition": "with Profile=cheap there is a window",
 }
 
