@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{
-    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders,
+    AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, SenderHeaders, TopicName,
 };
 use posthaste_ports::{InstallationExaminer, Ports};
 use posthaste_services::{ActivityNotes, LinkHealth, WrongKeys};
@@ -73,6 +73,8 @@ pub struct ManageSettings {
     pub origin: HeaderValue,
     /// The headers of deliveries that say who sends, of topics that do not have their own.
     pub sender_headers: SenderHeaders,
+    /// The topic that gets notices about the whole installation.
+    pub notices_topic: Option<TopicName>,
     /// Settings of the delivery log, as far as this function must know them.
     pub log: LogSettings,
 }

@@ -22,6 +22,7 @@ const NOTHING_SENT: &str = "nothing was sent; send the event again after the wai
 pub(crate) struct PressureReader<P: Ports> {
     state: SharedPort<P, P::Store>,
     clock: P::Clock,
+    notices_topic: Option<TopicName>,
 }
 
 impl<P: Ports> FromRef<Arc<Manage<P>>> for PressureReader<P> {
@@ -29,6 +30,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for PressureReader<P> {
         Self {
             state: SharedPort::new(manage, |it| &it.state),
             clock: manage.clock.clone(),
+            notices_topic: manage.settings.notices_topic.clone(),
         }
     }
 }
@@ -45,7 +47,7 @@ impl<P: Ports> PressureReader<P> {
         let state = object
             .map(|object| PressureState::parse(&object.bytes))
             .transpose();
-        Ok(match state {
+        let view = match state {
             Ok(state) => PressureView::new(state.as_ref(), self.clock.now()),
             Err(error) => {
                 tracing::error!(
@@ -54,6 +56,10 @@ impl<P: Ports> PressureReader<P> {
                 );
                 PressureView::unreadable()
             }
+        };
+        Ok(PressureView {
+            notices_topic: self.notices_topic.clone(),
+            ..view
         })
     }
 

@@ -234,6 +234,7 @@ impl Api {
                 public_url: Some("https://manage.example/base".parse().unwrap()),
                 origin: HeaderValue::from_static("posthaste.example"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LOG,
             },
             work: BegunRequests::default(),

@@ -101,6 +101,7 @@ impl Default for ServeSettings {
                 public_url: None,
                 origin: origin::DEFAULT,
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::default(),
                     retention: None,

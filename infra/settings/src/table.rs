@@ -228,7 +228,8 @@ table! {
         Some(ServeOption::new("notices-topic", "POSTHASTE_NOTICES_TOPIC", "NAME",
             "The topic that gets notices about the whole server: the back pressure changed, or a link is \
              down or up again.")),
-        Some(Variable::new("NOTICES_TOPIC", ValueForm::Text("the name of a topic"), &[Wake, Monitor])
+        Some(Variable::new("NOTICES_TOPIC", ValueForm::Text("the name of a topic"),
+            &[Wake, Monitor, Manage])
             .optional().parameter("NoticesTopic"));
     SHUTDOWN_DELAY: Duration = |text| Ok(parse_duration(text)?),
         Some(ServeOption::new("shutdown-delay", "POSTHASTE_SHUTDOWN_DELAY", "DURATION",
@@ -600,6 +601,7 @@ pub fn manage_settings(values: &mut impl SettingValues, base: ManageSettings) ->
         public_url: values.get(&PUBLIC_URL).or_else(|| values.get(&MANAGE_URL)),
         origin: values.get(&WEBHOOK_ORIGIN).unwrap_or(base.origin),
         sender_headers: values.get(&SENDER_HEADERS).unwrap_or(base.sender_headers),
+        notices_topic: values.get(&NOTICES_TOPIC),
         log: log_settings(values, &base.log),
     }
 }

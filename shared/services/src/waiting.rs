@@ -56,6 +56,8 @@ pub struct AllWaiting {
     /// The count of each subscription that has waiting events, by [`message_group_id`]:
     /// `topic.subscription` in lower case.
     pub by_group: BTreeMap<String, WaitingCount>,
+    /// Whether there was no time to list all of it.
+    pub is_cut: bool,
     /// The count of a subscription without waiting events.
     nothing: WaitingCount,
 }
@@ -169,7 +171,13 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 
     /// Counts the waiting events of every subscription that has any.
     pub async fn count_all(&self) -> Result<AllWaiting, PortError> {
-        let until = self.clock.monotonic() + LISTING_TIME;
+        self.count_all_within(LISTING_TIME).await
+    }
+
+    /// The same, with the time for listing parked and held objects. A list that begins just before
+    /// its end still ends.
+    pub async fn count_all_within(&self, listing: Duration) -> Result<AllWaiting, PortError> {
+        let until = self.clock.monotonic() + listing;
         let queued = self.deliveries.waiting_by_group().await?;
         let mut all = AllWaiting::default();
         all.nothing.is_without_queue = queued.is_none();
@@ -185,6 +193,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
             .add_objects(layout::HELD, is_without_queue, &mut all, until)
             .await?;
         all.nothing.is_partial = !is_whole;
+        all.is_cut = !is_whole;
         if is_without_queue {
             self.add_recorded(&mut all).await;
         }

@@ -153,6 +153,7 @@ impl Wiring {
                 public_url: Some(Url::parse("https://manage.example").expect("a URL")),
                 origin: HeaderValue::from_static("posthaste.example"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: None,

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use posthaste_core::api::WaitingCount;
 use posthaste_core::circuit::{DeliveryTarget, LinkShard, TargetCondition};
-use posthaste_core::health::{HealthBook, book_key};
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::health::{HealthBook, LinkIncident, SubscriptionHealth, book_key};
+use posthaste_core::model::{ArrivalSettings, Link, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_services::AllWaiting;
 
@@ -15,7 +16,8 @@ const CANDIDATES_MAX: usize = 1000;
 /// What is known of failures.
 #[derive(Default)]
 pub(super) struct KnownFailures {
-    pub(super) shards: Vec<(usize, Arc<LinkShard>)>,
+    /// The parts of the links' health; `None` where they could not be read.
+    pub(super) shards: Option<Vec<(usize, Arc<LinkShard>)>>,
     pub(super) book: HealthBook,
     /// What waits; `None` where it could not be counted.
     pub(super) waiting: Option<AllWaiting>,
@@ -28,6 +30,8 @@ pub(super) struct Candidate {
     pub(super) name: SubscriptionName,
     /// Whether its row is shown even where its topic cannot be read.
     pub(super) is_certain: bool,
+    /// The link on which it fails, where that is known without its topic.
+    pub(super) link: Option<Link>,
 }
 
 /// The subscriptions that may fail, by their keys in the book.
@@ -39,62 +43,271 @@ pub(super) struct Candidates {
 }
 
 impl KnownFailures {
+    /// Whether the circuit could be read.
+    pub(super) fn is_circuit_known(&self) -> bool {
+        self.shards.is_some()
+    }
+
     /// All conditions of the circuit.
     pub(super) fn conditions(&self) -> impl Iterator<Item = (DeliveryTarget, &TargetCondition)> {
-        self.shards.iter().flat_map(|(_, shard)| shard.conditions())
+        self.shards
+            .iter()
+            .flatten()
+            .flat_map(|(_, shard)| shard.conditions())
     }
 
     /// The circuit's condition of a target; `None` if it is well.
     pub(super) fn condition(&self, target: &DeliveryTarget) -> Option<&TargetCondition> {
         self.shards
             .iter()
+            .flatten()
             .find_map(|(_, shard)| shard.condition(target))
     }
 
-    /// The subscriptions that may fail: those of the book and of the circuit, and then those for
-    /// which events wait. Where a whole link fails, any of the latter may be on it.
-    pub(super) fn candidates(&self) -> Candidates {
+    /// The incident of a link.
+    pub(super) fn link_incident(&self, link: &str) -> Option<&LinkIncident> {
+        let mut links = self.book.failing_links();
+        links.find_map(|(known, incident)| (known == link).then_some(incident))
+    }
+
+    /// Whether there was no time to count all that waits.
+    pub(super) fn is_count_cut(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_cut)
+    }
+
+    /// The subscriptions that may fail. Those that are known to are found first, so that the others
+    /// alone are cut.
+    pub(super) fn candidates(&self, now: Timestamp, settings: &ArrivalSettings) -> Candidates {
         let mut found = Candidates::default();
-        for (key, health) in self.book.subscriptions() {
-            if let Some((topic, name)) = layout::folder_owner(key) {
-                found.add(key.to_owned(), topic, name, health.incident.is_some());
-            }
-        }
-        let mut is_link_failing = false;
-        for (target, _) in self.conditions() {
-            let DeliveryTarget::Subscription { topic, name, .. } = target else {
-                is_link_failing = true;
-                continue;
-            };
-            found.add(book_key(&topic, &name), topic, name, true);
-        }
-        let waiting = self.waiting.iter().flat_map(|waiting| &waiting.by_group);
-        for (group, count) in waiting {
-            let is_held = count.held > 0;
-            if !is_held && !is_link_failing {
-                continue;
-            }
-            if let Some((topic, name)) = layout::folder_owner(group) {
-                found.add(group.clone(), topic, name, is_held);
-            }
+        let is_link_failing = self.add_conditions(&mut found);
+        self.add_incidents(&mut found);
+        self.add_waiting(&mut found, true, |count| count.held > 0);
+        self.add_tried(&mut found, |health| health.tries.is_failing(now, settings));
+        if is_link_failing {
+            // Any of these may be on the link.
+            self.add_tried(&mut found, |_| true);
+            self.add_waiting(&mut found, false, |count| count.total() > 0);
+        } else {
+            self.add_waiting(&mut found, false, may_be_stopped);
         }
         found
     }
+
+    /// Adds the subscriptions that the circuit knows; whether it knows a whole link.
+    fn add_conditions(&self, found: &mut Candidates) -> bool {
+        let mut is_link_failing = false;
+        for (target, _) in self.conditions() {
+            let DeliveryTarget::Subscription { link, topic, name } = target else {
+                is_link_failing = true;
+                continue;
+            };
+            let candidate = Candidate {
+                topic,
+                name,
+                is_certain: true,
+                link: Some(link),
+            };
+            found.add(candidate);
+        }
+        is_link_failing
+    }
+
+    fn add_incidents(&self, found: &mut Candidates) {
+        for (key, health) in self.book.subscriptions() {
+            let Some(incident) = &health.incident else {
+                continue;
+            };
+            let link = incident.link.as_deref().and_then(DeliveryTarget::parse);
+            let link = link.map(|target| target.link().clone());
+            found.add_owner(key, true, link);
+        }
+    }
+
+    fn add_tried(&self, found: &mut Candidates, is_meant: impl Fn(&SubscriptionHealth) -> bool) {
+        for (key, health) in self.book.subscriptions() {
+            if is_meant(health) {
+                found.add_owner(key, false, None);
+            }
+        }
+    }
+
+    fn add_waiting(
+        &self,
+        found: &mut Candidates,
+        is_certain: bool,
+        is_meant: impl Fn(&WaitingCount) -> bool,
+    ) {
+        let groups = self.waiting.iter().flat_map(|waiting| &waiting.by_group);
+        for (group, count) in groups {
+            if is_meant(count) {
+                found.add_owner(group, is_certain, None);
+            }
+        }
+    }
+}
+
+/// Whether these events may be those of a stopped subscription. Of one, what is due is held at once,
+/// so that none is due or under way for long.
+fn may_be_stopped(count: &WaitingCount) -> bool {
+    let recorded = count.recorded.unwrap_or_default();
+    count.parked > 0 || count.delayed > 0 || recorded > 0
 }
 
 impl Candidates {
-    fn add(&mut self, key: String, topic: TopicName, name: SubscriptionName, is_certain: bool) {
-        if let Some(known) = self.by_key.get_mut(&key) {
-            known.is_certain |= is_certain;
-        } else if self.by_key.len() < CANDIDATES_MAX {
+    /// Adds the subscription of a key in the book, or of a group.
+    fn add_owner(&mut self, key: &str, is_certain: bool, link: Option<Link>) {
+        if let Some((topic, name)) = layout::folder_owner(key) {
             let candidate = Candidate {
                 topic,
                 name,
                 is_certain,
+                link,
             };
+            self.add(candidate);
+        }
+    }
+
+    fn add(&mut self, candidate: Candidate) {
+        let key = book_key(&candidate.topic, &candidate.name);
+        if let Some(known) = self.by_key.get_mut(&key) {
+            known.is_certain |= candidate.is_certain;
+            known.link = known.link.take().or(candidate.link);
+        } else if self.by_key.len() < CANDIDATES_MAX {
             self.by_key.insert(key, candidate);
         } else {
             self.is_cut = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::circuit::{HealthSettings, Observation, RequestFailure};
+    use posthaste_core::health::{SeenTry, SubscriptionTries, TryResult};
+    use posthaste_core::model::OutcomeName;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn tries(arrived: u32, failed: u32) -> SubscriptionTries {
+        let mut tries = SubscriptionTries::default();
+        let arrivals = (0..arrived).map(|_| TryResult::Arrived);
+        let failure = TryResult::Failed {
+            outcome: Some(OutcomeName::Busy),
+            status: Some(503),
+            is_last: true,
+        };
+        let failures = (0..failed).map(|_| failure);
+        for (number, result) in arrivals.chain(failures).enumerate() {
+            tries.add_try(&SeenTry {
+                key: &number.to_string(),
+                accepted_at: NOW,
+                at: NOW,
+                is_first: true,
+                result,
+            });
+        }
+        tries
+    }
+
+    fn book(all: impl IntoIterator<Item = (String, SubscriptionTries)>) -> HealthBook {
+        let mut book = HealthBook::default();
+        book.add_tries(all.into_iter().collect(), "run");
+        book
+    }
+
+    fn failing_circuit(target: &str) -> Vec<(usize, Arc<LinkShard>)> {
+        let mut shard = LinkShard::default();
+        let failing = Observation::Failing {
+            failures: 10,
+            last: RequestFailure {
+                outcome: OutcomeName::Busy,
+                status: Some(503),
+            },
+            began: NOW,
+        };
+        let target = DeliveryTarget::parse(target).unwrap();
+        shard.apply_observation(&target, &failing, NOW, &HealthSettings::default());
+        vec![(0, Arc::new(shard))]
+    }
+
+    fn waiting(counts: &[(&str, WaitingCount)]) -> AllWaiting {
+        let mut all = AllWaiting::default();
+        let counts = counts
+            .iter()
+            .map(|(group, count)| ((*group).to_owned(), *count));
+        all.by_group.extend(counts);
+        all
+    }
+
+    fn keys(known: &KnownFailures) -> Vec<String> {
+        let found = known.candidates(NOW, &ArrivalSettings::default());
+        assert!(!found.is_cut);
+        found.by_key.into_keys().collect()
+    }
+
+    fn held(events: u64) -> WaitingCount {
+        WaitingCount {
+            held: events,
+            ..WaitingCount::default()
+        }
+    }
+
+    /// A book that is full of what failed does not hide what the circuit holds, by its name.
+    #[test]
+    fn certain_candidates_are_never_those_that_are_cut() {
+        let failing = (0..1_500).map(|number| (format!("a.s{number:04}"), tries(0, 30)));
+        let known = KnownFailures {
+            shards: Some(failing_circuit("https://z.example.com:443 z.refused")),
+            book: book(failing),
+            waiting: Some(waiting(&[("z.held", held(1))])),
+        };
+        let found = known.candidates(NOW, &ArrivalSettings::default());
+        assert!(found.is_cut);
+        assert_eq!(found.by_key.len(), CANDIDATES_MAX);
+        for key in ["z.held", "z.refused"] {
+            assert!(found.by_key[key].is_certain, "{key}");
+        }
+        let link = found.by_key["z.refused"].link.as_ref().unwrap();
+        assert_eq!(link.to_string(), "https://z.example.com:443");
+    }
+
+    /// Any subscription that the book knows may be on a link that fails.
+    #[test]
+    fn entry_that_is_well_counts_only_beside_a_failing_link() {
+        let entries = [("a.down", tries(0, 30)), ("a.well", tries(20, 1))];
+        let book = book(entries.map(|(key, tries)| (key.to_owned(), tries)));
+        let mut known = KnownFailures {
+            book,
+            ..KnownFailures::default()
+        };
+        assert_eq!(keys(&known), ["a.down"]);
+        known.shards = Some(failing_circuit("https://a.example.com:443"));
+        assert_eq!(keys(&known), ["a.down", "a.well"]);
+    }
+
+    /// Of a stopped subscription, what is due is held at once.
+    #[test]
+    fn what_waits_for_its_time_may_be_of_a_stopped_one() {
+        let nothing = WaitingCount::default();
+        let due = WaitingCount { due: 5, ..nothing };
+        let delayed = WaitingCount {
+            delayed: 5,
+            ..nothing
+        };
+        let parked = WaitingCount {
+            parked: 5,
+            ..nothing
+        };
+        let known = KnownFailures {
+            waiting: Some(waiting(&[
+                ("a.due", due),
+                ("a.later", delayed),
+                ("a.parked", parked),
+            ])),
+            ..KnownFailures::default()
+        };
+        assert_eq!(keys(&known), ["a.later", "a.parked"]);
     }
 }

@@ -1,6 +1,6 @@
 //! The overview of what fails: the circuit, the health of subscriptions and what waits, joined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use posthaste_ports::{Clock, Ports};
 use posthaste_services::{AllWaiting, LinkHealth, timeout};
 
 use super::known::{Candidates, KnownFailures};
-use super::rows::{FailingRows, LoadedTopic, RowFilter, RowSource};
+use super::rows::{FailingRows, LoadedTopic, NoticesAddress, RowFilter, RowSource};
 use crate::answer::{ApiError, unavailable_problem};
 use crate::log_coverage::LogCoverage;
 use crate::manage::Manage;
@@ -28,6 +28,11 @@ use crate::waiting_counts::WaitingCounts;
 /// missing than that it waits.
 const PART_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Longest time for listing what waits: clearly less than a part may take, so that what was counted
+/// until then is shown.
+const LISTING_TIME: Duration = Duration::from_secs(1);
+const _: () = assert!(LISTING_TIME.as_millis() * 2 <= PART_TIME_MAX.as_millis());
+
 /// Topics that are read at once.
 const READS_AT_ONCE: usize = 16;
 
@@ -38,6 +43,7 @@ pub(crate) struct FailingOverview<P: Ports> {
     waiting: WaitingCounts<P>,
     records: TopicRecords<P>,
     coverage: LogCoverage<P>,
+    notices_topic: Option<TopicName>,
 }
 
 /// Records of topics, by their folded names.
@@ -51,6 +57,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for FailingOverview<P> {
             waiting: WaitingCounts::from_ref(manage),
             records: TopicRecords::from_ref(manage),
             coverage: LogCoverage::from_ref(manage),
+            notices_topic: manage.settings.notices_topic.clone(),
         }
     }
 }
@@ -67,7 +74,7 @@ impl<P: Ports> FailingOverview<P> {
         let (shards, book, waiting) = join3(
             self.read_in_time(FailingPart::Circuit, self.links.read_all()),
             self.read_in_time(FailingPart::Health, self.links.arrivals().current_book()),
-            self.read_in_time(FailingPart::Waiting, counts.count_all()),
+            self.read_in_time(FailingPart::Waiting, counts.count_all_within(LISTING_TIME)),
         )
         .await;
         if shards.is_none() && book.is_none() {
@@ -85,20 +92,26 @@ impl<P: Ports> FailingOverview<P> {
             }
         }
         let known = KnownFailures {
-            shards: shards.unwrap_or_default(),
+            shards,
             book: book.unwrap_or_default(),
             waiting,
         };
-        let candidates = known.candidates();
+        let now = self.clock.now();
+        let health = self.links.settings();
+        let settings = &health.arrivals;
+        let candidates = known.candidates(now, settings);
         let (topics, is_whole) = self.load_topics(&candidates).await;
         if !is_whole {
             left_out.push(FailingPart::Topics);
         }
-        let now = self.clock.now();
         let source = RowSource {
             known: &known,
             now,
-            settings: &self.links.settings().arrivals,
+            settings,
+            notices: NoticesAddress {
+                of_all: self.notices_topic.as_ref(),
+                are_sent: !health.suppress_state_changes,
+            },
         };
         let rows = FailingRows::collect(&source, &candidates, &topics, filter);
         let total = known.waiting.as_ref().map(AllWaiting::total);
@@ -107,10 +120,11 @@ impl<P: Ports> FailingOverview<P> {
             total: rows.count_all(),
             recovering: rows.count_recovering(),
             stopped: rows.count_stopped(),
+            unknown: rows.count_unknown(),
             waiting: total.map(|total| Box::new(total.waiting_view(None))),
             counted_at: IsoTimestamp(now),
             left_out,
-            truncated: candidates.is_cut,
+            truncated: candidates.is_cut || known.is_count_cut(),
             cursor: None,
         };
         Ok(rows.into_page(view, filter, &page))
@@ -119,11 +133,7 @@ impl<P: Ports> FailingOverview<P> {
     /// The topics of these subscriptions, and whether all could be read in time. A record that is
     /// damaged has been read.
     async fn load_topics(&self, candidates: &Candidates) -> (LoadedTopics, bool) {
-        let names: BTreeMap<String, TopicName> = candidates
-            .by_key
-            .values()
-            .map(|candidate| (candidate.topic.folded(), candidate.topic.clone()))
-            .collect();
+        let names = topics_to_read(candidates);
         let wanted = names.len();
         let mut reads = stream::iter(names)
             .map(|(key, topic)| async move { (key, self.load_topic(&topic).await) })
@@ -177,4 +187,20 @@ impl<P: Ports> FailingOverview<P> {
             }
         }
     }
+}
+
+/// The topics of these subscriptions, by their folded names: those of rows that are certain first,
+/// as there may be no time for all.
+fn topics_to_read(candidates: &Candidates) -> Vec<(String, TopicName)> {
+    let all = candidates.by_key.values();
+    let (certain, others): (Vec<_>, Vec<_>) = all.partition(|candidate| candidate.is_certain);
+    let mut seen = BTreeSet::new();
+    let mut names = Vec::new();
+    for candidate in certain.into_iter().chain(others) {
+        let folded = candidate.topic.folded();
+        if seen.insert(folded.clone()) {
+            names.push((folded, candidate.topic.clone()));
+        }
+    }
+    names
 }

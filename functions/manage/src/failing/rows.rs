@@ -20,6 +20,26 @@ pub(super) struct RowSource<'a> {
     pub(super) known: &'a KnownFailures,
     pub(super) now: Timestamp,
     pub(super) settings: &'a ArrivalSettings,
+    pub(super) notices: NoticesAddress<'a>,
+}
+
+/// Whom notices of failures go to.
+pub(super) struct NoticesAddress<'a> {
+    /// The topic that gets those of all topics.
+    pub(super) of_all: Option<&'a TopicName>,
+    /// Whether notices are sent at all.
+    pub(super) are_sent: bool,
+}
+
+impl NoticesAddress<'_> {
+    /// The topics that get the notices of a topic with this setting.
+    fn topics(&self, own: Option<&TopicName>) -> Vec<TopicName> {
+        if !self.are_sent {
+            return Vec::new();
+        }
+        let of_all = self.of_all.filter(|all| Some(*all) != own);
+        own.into_iter().chain(of_all).cloned().collect()
+    }
 }
 
 /// A topic as it was read.
@@ -111,7 +131,7 @@ impl FailingRows {
                 DeliveryTarget::Subscription { .. } => None,
             })
             .filter(|(link, _)| !rows.iter().any(|row| is_failing_on(row, link)))
-            .map(|(link, condition)| link_row(link, condition))
+            .map(|(link, condition)| source.link_row(link, condition))
             .collect();
         rows.extend(alone);
         let mut placed: Vec<_> = rows
@@ -136,6 +156,10 @@ impl FailingRows {
 
     pub(super) fn count_stopped(&self) -> u64 {
         self.count_rows(FailingState::is_stopped)
+    }
+
+    pub(super) fn count_unknown(&self) -> u64 {
+        self.count_rows(|state| state == FailingState::Unknown)
     }
 
     fn count_rows(&self, is_counted: impl Fn(FailingState) -> bool) -> u64 {
@@ -207,32 +231,45 @@ fn fold_links(rows: Vec<PlacedRow>) -> Vec<PlacedRow> {
     shown
 }
 
-/// Whether a row is of a subscription that fails on this link.
+/// Whether a row is of a subscription that fails on this link. One that may be stopped does not tell
+/// of its link.
 fn is_failing_on(row: &FailingTarget, link: &str) -> bool {
-    !row.state.is_stopped() && row.link.as_deref() == Some(link)
+    let is_known = row.state != FailingState::Unknown;
+    is_known && !row.state.is_stopped() && row.link.as_deref() == Some(link)
 }
 
-/// The row of a whole link.
-fn link_row(link: String, condition: &TargetCondition) -> FailingTarget {
-    let state = match condition.phase {
-        TargetPhase::Glitch if condition.is_pause() => FailingState::AskedToWait,
-        TargetPhase::Glitch => FailingState::Failing,
-        TargetPhase::Retry => FailingState::Down,
-        TargetPhase::Recovering => FailingState::Recovering,
-    };
-    FailingTarget {
-        scope: LinkScope::Link,
-        link: Some(link),
-        topic: None,
-        subscription: None,
-        state,
-        since: Some(IsoTimestamp(condition.failing_since)),
-        last_failure_at: None,
-        last_outcome: Some(condition.last.outcome),
-        last_http_status_code: condition.last.status,
-        hour: None,
-        waiting: None,
-        next_attempt_at: condition.next_probe().map(IsoTimestamp),
-        others: 0,
+impl RowSource<'_> {
+    /// The row of a whole link.
+    fn link_row(&self, link: String, condition: &TargetCondition) -> FailingTarget {
+        let state = match condition.phase {
+            TargetPhase::Glitch if condition.is_pause() => FailingState::AskedToWait,
+            TargetPhase::Glitch => FailingState::Failing,
+            TargetPhase::Retry => FailingState::Down,
+            TargetPhase::Recovering => FailingState::Recovering,
+        };
+        let incident = self.known.link_incident(&link);
+        let notices_topics = self.notices.topics(None);
+        FailingTarget {
+            scope: LinkScope::Link,
+            link: Some(link),
+            topic: None,
+            subscription: None,
+            state,
+            since: Some(IsoTimestamp(condition.failing_since)),
+            last_failure_at: None,
+            last_outcome: Some(condition.last.outcome),
+            last_http_status_code: condition.last.status,
+            hour: None,
+            waiting: None,
+            next_attempt_at: condition.next_probe().map(IsoTimestamp),
+            told: told_of(incident.map(|incident| incident.told), &notices_topics),
+            notices_topics,
+            others: 0,
+        }
     }
+}
+
+/// Whether the notice of an incident was sent to these topics.
+fn told_of(incident: Option<bool>, topics: &[TopicName]) -> Option<bool> {
+    incident.filter(|_| !topics.is_empty())
 }

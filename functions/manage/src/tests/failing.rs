@@ -1,5 +1,7 @@
 //! What fails now: its rows, their order, and what is said where something cannot be read.
 
+mod unread;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -201,6 +201,7 @@ fn debug_shows_no_admin_key() {
             public_url: None,
             origin: HeaderValue::from_static("posthaste"),
             sender_headers: SenderHeaders::default(),
+            notices_topic: None,
             log: super::LOG,
         },
         work: BegunRequests::default(),

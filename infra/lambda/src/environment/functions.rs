@@ -283,6 +283,7 @@ const MANAGE: ManageSettings = ManageSettings {
     public_url: None,
     origin: origin::DEFAULT,
     sender_headers: SenderHeaders::DEFAULT,
+    notices_topic: None,
     log: LogSettings {
         mode: DeliveryLogMode::Payloads,
         retention: Some(LOG_RETENTION),

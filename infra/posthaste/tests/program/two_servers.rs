@@ -79,6 +79,7 @@ impl Deployed {
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::default(),
                     retention: None,

@@ -26,6 +26,10 @@ pub struct FailingView {
     /// endpoint, and events wait for them.
     #[schema(example = 2)]
     pub stopped: u64,
+    /// The number of these of which it is not known whether they fail.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schema(example = 0)]
+    pub unknown: u64,
     /// The number of events that wait, for all subscriptions, the healthy ones too. Left out where
     /// it could not be counted in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,8 +40,8 @@ pub struct FailingView {
     /// be more rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<FailingPart>,
-    /// Whether there are more than were looked at: 1,000 subscriptions, or all that there was time
-    /// to count.
+    /// Whether there may be more: 1,000 subscriptions were looked at, or more events wait than there
+    /// was time to count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// Where the next page begins. Left out on the last page.
@@ -98,7 +102,7 @@ pub struct FailingTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 503)]
     pub last_http_status_code: Option<u16>,
-    /// The tries of the last hour. Left out where none are known.
+    /// The tries of the last hour, from the first one that failed on. Left out where none are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hour: Option<ArrivalView>,
     /// The events that wait for it.
@@ -107,8 +111,16 @@ pub struct FailingTarget {
     /// The time of the next request. Left out while it recovers, is stopped, or has nothing to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<IsoTimestamp>,
+    /// The topics that get its notices: that of its topic, and the installation's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, example = json!(["ops"]))]
+    pub notices_topics: Vec<TopicName>,
+    /// Whether the notice was sent there that it fails. Left out where it is not known to be failing
+    /// for long enough, and where no topic gets notices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<bool>,
     /// The number of further rows on the same link that this row stands for: at most five of a link
-    /// are shown, unless `host` or `topic` asks for all.
+    /// are shown, unless `name` asks for some.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schema(example = 495)]
     pub others: u64,
@@ -167,7 +179,8 @@ pub enum FailingState {
     Refused,
     /// An operator disabled it, or its endpoint is gone, and events wait.
     Disabled,
-    /// The record of its topic cannot be read.
+    /// Whether it fails is not known: the record of its topic, or the state of its
+    /// endpoint, cannot be read.
     Unknown,
 }
 

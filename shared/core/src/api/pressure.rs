@@ -50,6 +50,11 @@ pub struct PressureView {
     /// drains slowly: at most 1,000, by name. No other topic's producers wait for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<PressureTopic>,
+    /// The installation's topic of notices, which is told when the pressure changes, and of all that
+    /// fails. Left out where none is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "ops")]
+    pub notices_topic: Option<TopicName>,
 }
 
 /// One topic that is under pressure of its own.
@@ -204,6 +209,7 @@ impl PressureView {
             refused_tiers: Vec::new(),
             resources: Vec::new(),
             topics: Vec::new(),
+            notices_topic: None,
         }
     }
 

@@ -172,3 +172,21 @@ async fn a_list_that_fails_is_an_error() {
     let counts = events.count_for(&topic, &names).await.unwrap();
     assert_eq!(counts, [WaitingCount::default()]);
 }
+
+/// What was counted until then is a lower bound.
+#[tokio::test]
+async fn list_without_time_for_all_is_cut() {
+    let world = World::default();
+    let topic = topic_name("orders");
+    let name = subscription_name("a");
+    for index in 0..1_001 {
+        let key = layout::held_key(&topic, &name, at(9), &index.to_string());
+        world.state.write(&key, "");
+    }
+    let cut = world.events().count_all_within(Duration::ZERO).await;
+    let cut = cut.unwrap();
+    assert!(cut.is_cut && cut.total().is_partial);
+    assert_eq!(cut.total().held, 1_000);
+    let all = world.events().count_all().await.unwrap();
+    assert_eq!((all.is_cut, all.total().held), (false, 1_001));
+}

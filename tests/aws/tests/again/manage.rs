@@ -60,6 +60,7 @@ fn api(world: &World) -> Api {
             public_url: None,
             origin: HeaderValue::from_static("posthaste.example"),
             sender_headers: SenderHeaders::default(),
+            notices_topic: None,
             log: LogSettings {
                 mode: DeliveryLogMode::Payloads,
                 retention: None,

@@ -178,6 +178,7 @@ impl Kit {
                 public_url: Url::parse("https://manage.example").ok(),
                 origin: HeaderValue::from_static("posthaste.example"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::Off,
                     retention: None,

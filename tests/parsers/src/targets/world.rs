@@ -149,6 +149,7 @@ impl World {
                 public_url: None,
                 origin: HeaderValue::from_static("posthaste.example"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: Some(Duration::from_hours(7 * 24)),

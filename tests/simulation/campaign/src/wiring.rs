@@ -296,6 +296,7 @@ impl Wiring<'_> {
                 public_url: Url::parse("https://manage.example").ok(),
                 origin: HeaderValue::from_static("posthaste.example"),
                 sender_headers: SenderHeaders::default(),
+                notices_topic: None,
                 log: LogSettings {
                     mode: DeliveryLogMode::Payloads,
                     retention: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::api::{
     ArrivalView, FailingState, FailingTarget, IsoTimestamp, KnownHealth, LinkScope, NextAttempt,
-    StatusState, SubscriptionHealthView, SubscriptionSettings, WaitingCount,
+    StatusState, SubscriptionHealthView, WaitingCount,
 };
 use posthaste_core::circuit::{DeliveryTarget, TargetCondition, TargetPhase};
 use posthaste_core::health::{HealthState, SubscriptionHealth, book_key};
@@ -12,7 +12,7 @@ use posthaste_core::model::time::whole_millis;
 use posthaste_core::model::{EndpointUrl, Link, SubscriptionName, Timestamp, TopicName};
 
 use super::super::known::Candidate;
-use super::{LoadedTopic, RowSource};
+use super::{LoadedTopic, RowSource, told_of};
 
 /// The time of which the share is shown.
 const SHARE_TIME: Duration = Duration::from_hours(1);
@@ -21,10 +21,14 @@ const SHARE_TIME: Duration = Duration::from_hours(1);
 struct KnownSubscription<'a> {
     topic: &'a TopicName,
     name: &'a SubscriptionName,
-    settings: &'a SubscriptionSettings,
+    /// The status and since when it has it; active where the topic could not be read.
+    status: StatusState,
+    status_since: Option<Timestamp>,
     /// `None` if the endpoint cannot be read.
     link: Option<Link>,
     is_unrecorded: bool,
+    /// The topic that gets the notices of its topic.
+    notices_topic: Option<&'a TopicName>,
 }
 
 /// What is known of a subscription.
@@ -33,6 +37,7 @@ struct RowFacts<'a> {
     health: Option<&'a SubscriptionHealth>,
     /// The circuit's conditions of the subscription, and of its link.
     conditions: [Option<&'a TargetCondition>; 2],
+    is_circuit_known: bool,
     waiting: Option<WaitingCount>,
     view: SubscriptionHealthView,
 }
@@ -52,14 +57,22 @@ impl RowSource<'_> {
             }) => {
                 let (name, settings) = record.settings.find_subscription(&candidate.name)?;
                 let endpoint = EndpointUrl::parse(&settings.endpoint.url).ok();
+                let status = settings.status.as_ref();
+                let status = status.map(|status| status.effective_at(self.now));
                 let subscription = KnownSubscription {
                     topic: &record.name,
                     name,
-                    settings,
+                    status: status
+                        .as_ref()
+                        .map_or(StatusState::Active, |status| status.state),
+                    status_since: status.map(|status| status.since.0),
                     link: endpoint.map(|url| url.link()),
                     is_unrecorded: *is_unrecorded,
+                    notices_topic: record.settings.notices_topic.as_ref(),
                 };
-                self.known_row(&subscription)
+                let facts = self.collect_facts(&subscription);
+                let state = facts.failing_state()?;
+                Some(self.known_row(&subscription, &facts, state))
             }
             Some(LoadedTopic::Unreadable) | None => {
                 candidate.is_certain.then(|| self.unknown_row(candidate))
@@ -67,12 +80,13 @@ impl RowSource<'_> {
         }
     }
 
-    fn known_row(&self, subscription: &KnownSubscription<'_>) -> Option<FailingTarget> {
-        let facts = self.collect_facts(subscription);
-        let state = facts.failing_state()?;
-        let next = NextAttempt::new(facts.status, facts.conditions[1], facts.conditions[0]);
-        let timed = facts.waiting.and_then(|count| next.for_waiting(&count));
-        let next = timed.or(next.for_event(None));
+    fn known_row(
+        &self,
+        subscription: &KnownSubscription<'_>,
+        facts: &RowFacts<'_>,
+        state: FailingState,
+    ) -> FailingTarget {
+        let next = facts.next_attempt();
         let last = facts.conditions.into_iter().flatten().next();
         let last = last.map(|condition| condition.last);
         let is_of_link = facts.conditions[1].is_some()
@@ -88,7 +102,8 @@ impl RowSource<'_> {
         let waiting = facts
             .waiting
             .map(|count| Box::new(count.waiting_view(next)));
-        Some(FailingTarget {
+        let notices_topics = self.notices.topics(subscription.notices_topic);
+        FailingTarget {
             scope,
             link: subscription.link.as_ref().map(ToString::to_string),
             topic: Some(subscription.topic.clone()),
@@ -104,42 +119,37 @@ impl RowSource<'_> {
             hour: self.share_of_hour(facts.health),
             waiting,
             next_attempt_at: next.map(IsoTimestamp),
-            others: 0,
-        })
-    }
-
-    /// The row of a subscription whose topic cannot be read.
-    fn unknown_row(&self, candidate: &Candidate) -> FailingTarget {
-        let Candidate { topic, name, .. } = candidate;
-        let health = self.known.book.subscription(&book_key(topic, name));
-        let incident = health.and_then(|health| health.incident.as_ref());
-        let last = health.and_then(|health| health.tries.last_failure());
-        let waiting = self.known.waiting.as_ref();
-        let count = waiting.map(|waiting| waiting.for_subscription(topic, name));
-        FailingTarget {
-            scope: LinkScope::Subscription,
-            link: None,
-            topic: Some(topic.clone()),
-            subscription: Some(name.clone()),
-            state: FailingState::Unknown,
-            since: incident.map(|incident| IsoTimestamp(incident.since)),
-            last_failure_at: last.map(|last| IsoTimestamp(last.at)),
-            last_outcome: last.and_then(|last| last.outcome),
-            last_http_status_code: last.and_then(|last| last.status),
-            hour: self.share_of_hour(health),
-            waiting: count.map(|count| Box::new(count.waiting_view(None))),
-            next_attempt_at: None,
+            told: told_of(self.is_told(facts), &notices_topics),
+            notices_topics,
             others: 0,
         }
+    }
+
+    /// The row of a subscription whose topic cannot be read, as if it were active: it keeps its
+    /// place when the topic can be read again.
+    fn unknown_row(&self, candidate: &Candidate) -> FailingTarget {
+        let subscription = KnownSubscription {
+            topic: &candidate.topic,
+            name: &candidate.name,
+            status: StatusState::Active,
+            status_since: None,
+            link: candidate.link.clone(),
+            is_unrecorded: false,
+            notices_topic: None,
+        };
+        let facts = self.collect_facts(&subscription);
+        self.known_row(&subscription, &facts, FailingState::Unknown)
     }
 
     fn collect_facts(&self, subscription: &KnownSubscription<'_>) -> RowFacts<'_> {
         let KnownSubscription {
             topic,
             name,
-            settings,
+            status,
+            status_since,
             link,
             is_unrecorded,
+            ..
         } = subscription;
         let conditions = match link {
             None => [None, None],
@@ -153,15 +163,10 @@ impl RowSource<'_> {
                     .map(|target| self.known.condition(&target))
             }
         };
-        let status = settings.status.as_ref();
-        let status = status.map(|status| status.effective_at(self.now));
-        let state = status
-            .as_ref()
-            .map_or(StatusState::Active, |status| status.state);
         let health = self.known.book.subscription(&book_key(topic, name));
         let known = KnownHealth {
-            status: state,
-            status_since: status.map(|status| status.since.0),
+            status: *status,
+            status_since: *status_since,
             health,
             conditions,
             is_seen: true,
@@ -175,11 +180,22 @@ impl RowSource<'_> {
             count.forget_recorded();
         }
         RowFacts {
-            status: state,
+            status: *status,
             health,
             conditions,
+            is_circuit_known: self.known.is_circuit_known(),
             waiting,
             view: SubscriptionHealthView::from_known(known, self.now, self.settings),
+        }
+    }
+
+    /// Whether the notice of its incident was sent; `None` while it is in none. That of one that a
+    /// link is the cause of is the link's.
+    fn is_told(&self, facts: &RowFacts<'_>) -> Option<bool> {
+        let incident = facts.health?.incident.as_ref()?;
+        match &incident.link {
+            None => Some(incident.told),
+            Some(link) => Some(self.known.link_incident(link)?.told),
         }
     }
 
@@ -218,12 +234,29 @@ impl RowFacts<'_> {
             _ if self.is_asked_to_wait() => Some(FailingState::AskedToWait),
             // A second endpoint takes its events.
             _ if is_known => Some(FailingState::Failing),
-            // What was held goes out.
-            _ => self
-                .waiting
-                .is_some_and(|count| count.held > 0)
-                .then_some(FailingState::Recovering),
+            // What was held goes out, unless the circuit holds it still.
+            _ => {
+                let state = if self.is_circuit_known {
+                    FailingState::Recovering
+                } else {
+                    FailingState::Unknown
+                };
+                self.waiting
+                    .is_some_and(|count| count.held > 0)
+                    .then_some(state)
+            }
         }
+    }
+
+    /// The time of the next request: where something waits, or may wait, or it is not known what.
+    fn next_attempt(&self) -> Option<Timestamp> {
+        let next = NextAttempt::new(self.status, self.conditions[1], self.conditions[0]);
+        let Some(count) = self.waiting else {
+            return next.for_event(None);
+        };
+        let may_be_more = count.waiting_view(None).at_least;
+        next.for_waiting(&count)
+            .or_else(|| next.for_event(None).filter(|_| may_be_more))
     }
 
     fn is_asked_to_wait(&self) -> bool {

@@ -1,0 +1,100 @@
+//! Rows of what is not wholly known, and of what waits without a try.
+
+use posthaste_core::circuit::{DeliveryTarget, shard_index};
+use posthaste_core::stored::layout;
+use serde_json::{Value, json};
+
+use super::*;
+
+impl Api {
+    fn park_object(&self, name: &str) {
+        let topic = TopicName::parse("orders").unwrap();
+        let name = SubscriptionName::parse(name).unwrap();
+        let due = self.clock.now() + Duration::from_hours(1);
+        self.state
+            .write(&layout::parked_key(due, &topic, &name, "x"), "{}");
+    }
+}
+
+/// Events whose retry is far ahead wait for a paused subscription too.
+#[tokio::test]
+async fn paused_subscription_with_parked_events_keeps_its_row() {
+    let api = Api::with_billing().await;
+    api.park_object("billing");
+    let paused = "/topics/orders/subscriptions/billing/pause";
+    assert_eq!(rows(&api.failing("").await), [""; 0]);
+    assert_eq!(api.call("POST", paused, &[], "").await.status, 200);
+    let view = api.failing("").await;
+    assert_eq!(rows(&view), ["Billing paused"]);
+    assert_eq!([&view["total"], &view["stopped"]], [&json!(1), &json!(1)]);
+}
+
+/// The circuit knows since when, why and what next, without the topic.
+#[tokio::test]
+async fn row_without_its_topic_keeps_its_place_and_facts() {
+    let api = Api::with_billing().await;
+    let mut links = FailingLinks::default();
+    links.fail(&format!("{LINK} orders.billing"), api.clock.now());
+    links.write(&api);
+    let known = api.failing("").await["failing"][0].clone();
+    api.state.damage("topics/orders.json");
+    let view = api.failing("").await;
+    assert_eq!(rows(&view), ["billing unknown"]);
+    assert_eq!([&view["total"], &view["unknown"]], [&json!(1), &json!(1)]);
+    for member in ["since", "link", "lastOutcome", "nextAttemptAt"] {
+        assert!(known[member].is_string(), "{member}");
+        assert_eq!(view["failing"][0][member], known[member], "{member}");
+    }
+}
+
+/// What is held is not said to go out where the circuit may hold it still.
+#[tokio::test]
+async fn held_events_without_the_circuit_are_not_recovering() {
+    let api = Api::with_billing().await;
+    api.hold_objects("billing", 1);
+    assert_eq!(rows(&api.failing("").await), ["Billing recovering"]);
+    let shard = shard_index(DeliveryTarget::parse(LINK).unwrap().link());
+    let key = layout::link_shard_key(shard);
+    api.state.write(&key, "{}");
+    api.state.damage(&key);
+    let view = api.failing("").await;
+    assert_eq!(rows(&view), ["Billing unknown"]);
+    assert_eq!(view["leftOut"], json!(["circuit"]));
+    assert_eq!(
+        [&view["recovering"], &view["unknown"]],
+        [&json!(0), &json!(1)]
+    );
+}
+
+/// A probe goes out with an event. Where none waits, there is no next attempt.
+#[tokio::test]
+async fn link_without_waiting_events_has_no_next_attempt() {
+    let api = Api::with_billing().await;
+    let now = api.clock.now();
+    let mut links = FailingLinks::default();
+    links.fail(LINK, now);
+    links.write(&api);
+    api.note_failures(&[("orders.billing", tries(9, 1, now))]);
+    let row = api.failing("").await["failing"][0].clone();
+    assert_eq!(
+        (&row["subscription"], &row["state"]),
+        (&json!("Billing"), &json!("failing"))
+    );
+    assert_eq!(row["waiting"]["count"], 0);
+    assert_eq!(row["nextAttemptAt"], Value::Null);
+}
+
+/// The topic of a subscription with one failed try among many arrivals is not read.
+#[tokio::test]
+async fn healthy_entry_of_the_book_costs_no_read() {
+    let reads_with = async |failed: &[(&str, SubscriptionTries)]| {
+        let api = Api::with_billing().await;
+        api.note_failures(failed);
+        let before = api.state.reads();
+        assert_eq!(rows(&api.failing("").await), [""; 0]);
+        api.state.reads() - before
+    };
+    let well = tries(10, 1, Timestamp::EPOCH);
+    let without = reads_with(&[]).await;
+    assert_eq!(reads_with(&[("orders.billing", well)]).await, without);
+}
