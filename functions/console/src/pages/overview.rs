@@ -15,7 +15,7 @@ use self::data::load_overview;
 use self::failing_now::failing_section;
 use self::kept_line::kept_line;
 use self::tiles::OverviewTiles;
-use crate::console::{ConsoleState, PATH, PageContext, PageRoutes};
+use crate::console::{PATH, PageContext, PageRoutes};
 use crate::extract::PageQuery;
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::failing::NOTICES;
@@ -55,23 +55,8 @@ async fn show_page(
         // Below the tiles, which keep their places while rows come and go.
         (failing_section(data.failing.as_ref(), &visit, &back))
         section #over-time data-live aria-label="Over time" {
-            @if let Some(recent) = &recent { (charts::recent_section(recent)) } @else { (no_history_note(&pages)) }
+            @if let Some(recent) = &recent { (charts::recent_section(recent)) } @else { (charts::no_history_note(&pages)) }
         }
     };
     Ok(ConsolePage::new("Overview", body).in_section(MenuSection::Overview))
-}
-
-/// The note of an installation without a history.
-fn no_history_note(pages: &ConsoleState) -> Markup {
-    html! {
-        h2 { "Over time" }
-        p {
-            "Rates, durations and charts are not shown here: on AWS no process sees all deliveries. "
-            @if let Some(url) = &pages.dashboard_url {
-                "The " a href=(url) rel="noreferrer" { "CloudWatch dashboard" } " shows them."
-            } @else {
-                "The metrics in CloudWatch have them."
-            }
-        }
-    }
 }

@@ -16,7 +16,7 @@ use crate::console::{PageContext, PageRoutes};
 use crate::extract::PageQuery;
 use crate::page::{ConsolePage, MenuSection, PageResult};
 use crate::pages::hours::HoursQuery;
-use crate::pages::overview::charts::{level_chart, tarpit_chart};
+use crate::pages::overview::charts::{level_chart, no_history_note, tarpit_chart};
 use crate::recent::RecentHistory;
 use crate::visit::PageVisit;
 
@@ -52,7 +52,7 @@ async fn show_page(
                         (resources::reading_chart(resource, recent).render(&recent.window))
                     }
                 }
-            }
+            } @else { (no_history_note(&pages)) }
         }
     };
     Ok(ConsolePage::new("Pressure", body).in_section(MenuSection::Pressure))

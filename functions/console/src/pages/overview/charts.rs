@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::chart::{Chart, ChartShape, ChartUnit};
+use crate::console::ConsoleState;
 use crate::recent::RecentHistory;
 use crate::words::{RESPONSE_TIME, WAITING_FOR_RECOVERY};
 
@@ -14,6 +15,21 @@ pub(super) fn recent_section(recent: &RecentHistory) -> Markup {
         p.hint {
             "A gap is a time of which nothing is known. Counts from before the start of this server come \
              from the delivery log, which leaves out topics with " code { "deliveryLog: off" } "."
+        }
+    }
+}
+
+/// The note of an installation without a history.
+pub(crate) fn no_history_note(pages: &ConsoleState) -> Markup {
+    html! {
+        h2 { "Over time" }
+        p {
+            "Rates, durations and charts are not shown here: on AWS no process sees all deliveries. "
+            @if let Some(url) = &pages.dashboard_url {
+                "The " a href=(url) rel="noreferrer" { "CloudWatch dashboard" } " shows them."
+            } @else {
+                "The metrics in CloudWatch have them."
+            }
         }
     }
 }
