@@ -36,6 +36,7 @@ async fn before_the_first_poll_producers_are_accepted() {
         "No resource has been read yet",
         "accepted",
         "data-live",
+        "on AWS no process sees all deliveries",
     ]);
     page.has_not(&["<svg", "Last hour"]);
 }
