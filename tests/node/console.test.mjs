@@ -29,6 +29,7 @@ const PAGES = [
   "/dead-letters?topic=orders&subscription=billing",
   "/dead-letters/list?topic=orders&subscription=billing",
   "/dead-letters/send-since?topic=orders&subscription=billing",
+  "/dead-letters/send-since?topic=orders&subscription=billing&from=1h",
 ];
 
 let browser;

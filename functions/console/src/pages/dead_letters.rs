@@ -11,6 +11,7 @@ mod owner;
 mod places;
 mod record;
 mod replay;
+mod replay_source;
 mod rows;
 mod search;
 mod send_since;
@@ -24,7 +25,7 @@ use self::groups::show_groups;
 use self::list::show_list;
 use self::record::show_record;
 use self::replay::submit_replay;
-use self::send_since::show_form;
+use self::send_since::show_page;
 use crate::console::PageRoutes;
 
 /// The routes of dead letters.
@@ -32,7 +33,7 @@ pub(crate) fn routes() -> PageRoutes {
     PageRoutes::new()
         .route("/dead-letters", get(show_groups))
         .route("/dead-letters/list", get(show_list))
-        .route("/dead-letters/send-since", get(show_form))
+        .route("/dead-letters/send-since", get(show_page))
         .route("/dead-letters/record", get(show_record))
         .route("/dead-letters/replay", post(submit_replay))
         .route("/dead-letters/resolve", post(resolve))

@@ -79,6 +79,7 @@ async fn show_page(
         view: &view,
         visit: &visit,
         back: &back,
+        state: search.state(),
     };
     let body = html! {
         (done.notice(visit.now, &NOTICES))
@@ -117,13 +118,20 @@ pub(crate) fn nothing_fails_text(view: &FailingView) -> &'static str {
     }
 }
 
+/// The number of rows that are known to fail.
+pub(crate) fn count_failing(view: &FailingView) -> u64 {
+    let others = [view.stopped, view.recovering, view.unknown];
+    others.into_iter().fold(view.total, u64::saturating_sub)
+}
+
 /// The number of rows in a sentence.
 fn count_line(view: &FailingView) -> Markup {
-    let failing = view.total.saturating_sub(view.stopped + view.recovering);
     html! {
         p {
-            (number(failing)) " failing, " (number(view.recovering)) " recovering, "
-            (number(view.stopped)) " stopped while events wait."
+            (number(count_failing(view))) " failing, " (number(view.recovering)) " recovering, "
+            (number(view.stopped)) " stopped while events wait"
+            @if view.unknown > 0 { ", " (number(view.unknown)) " not known" }
+            "."
         }
     }
 }

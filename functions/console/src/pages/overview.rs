@@ -9,7 +9,7 @@ mod tiles;
 
 use axum::routing::get;
 use futures_util::future::join;
-use maud::{Markup, html};
+use maud::html;
 
 use self::data::load_overview;
 use self::failing_now::failing_section;

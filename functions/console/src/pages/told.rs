@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::routing::get;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use maud::{Markup, html};
 use posthaste_core::api::{
-    StatusState, SubscriptionSettings, TopicPage, TopicSettings, TopicSummary,
+    PressureView, StatusState, SubscriptionSettings, TopicPage, TopicSettings, TopicSummary,
 };
 use posthaste_core::model::{EndpointUrl, SubscriptionName, TopicName};
 use serde::Deserialize;
@@ -41,8 +41,13 @@ struct ToldQuery {
     cursor: Option<String>,
 }
 
-/// The notices topics of a page, by their folded names.
-type NoticesTopics = BTreeMap<String, Result<TopicSettings, ApiRefusal>>;
+/// The notices topics of a page.
+struct NoticesTopics {
+    /// The installation's own topic, if it has one.
+    of_all: Result<Option<TopicName>, ApiRefusal>,
+    /// What was read of each, by their folded names.
+    read: BTreeMap<String, Result<TopicSettings, ApiRefusal>>,
+}
 
 /// The route of the page.
 pub(crate) fn routes() -> PageRoutes {
@@ -55,16 +60,22 @@ async fn show_page(pages: PageContext, PageQuery(query): PageQuery<ToldQuery>) -
         .query("settings", Some(true))
         .query("limit", Some(ROWS_MAX))
         .query("cursor", query.cursor.as_deref());
-    let page: TopicPage = pages.api.get(target).await?;
-    let notices = load_notices_topics(&pages.api, &page).await;
+    let pressure = pages
+        .api
+        .get::<PressureView>(RequestTarget::new(&["pressure"]));
+    let (page, pressure) = join(pages.api.get::<TopicPage>(target), pressure).await;
+    let page = page?;
+    let of_all = pressure.map(|view| view.notices_topic);
+    let notices = NoticesTopics::load(&pages.api, &page, of_all).await;
     let rows = page.topics.iter().map(|topic| topic_row(topic, &notices));
     let list = PageAddress::new(&["told"]);
     let body = html! {
         p {
             "When a subscription is failing or healthy again, one notice goes to the notices topic of its topic, and from \
-             there to whoever subscribes to it. The installation's own topic, which " code { "serve --notices-topic" }
-            " sets (on AWS the parameter " code { "NoticesTopic" } "), gets all of them, and notices about back pressure."
+             there to whoever subscribes to it. The installation's own topic gets all of them, and notices about back \
+             pressure."
         }
+        (notices.of_all_facts())
         @if page.topics.is_empty() {
             p.empty { "There are no topics." }
         } @else {
@@ -75,19 +86,74 @@ async fn show_page(pages: PageContext, PageQuery(query): PageQuery<ToldQuery>) -
     Ok(ConsolePage::new("Who is told?", body).in_section(MenuSection::Overview))
 }
 
-/// The notices topics of these topics.
-async fn load_notices_topics(api: &ManageApi, page: &TopicPage) -> NoticesTopics {
-    let receivers: BTreeSet<_> = page
-        .topics
-        .iter()
-        .filter_map(notices_topic)
-        .map(TopicName::folded)
-        .collect();
-    let reads = receivers.into_iter().take(RECEIVERS_MAX).map(async |name| {
-        let read = api.get(RequestTarget::new(&["topics", &name])).await;
-        (name, read)
-    });
-    join_all(reads).await.into_iter().collect()
+impl NoticesTopics {
+    /// Loads the installation's topic, and those that these topics name.
+    async fn load(
+        api: &ManageApi,
+        page: &TopicPage,
+        of_all: Result<Option<TopicName>, ApiRefusal>,
+    ) -> Self {
+        let first = of_all.as_ref().ok().and_then(Option::as_ref);
+        let first = first.map(TopicName::folded);
+        let own: BTreeSet<_> = page
+            .topics
+            .iter()
+            .filter_map(notices_topic)
+            .map(TopicName::folded)
+            .filter(|name| Some(name) != first.as_ref())
+            .collect();
+        let names = first.into_iter().chain(own).take(RECEIVERS_MAX);
+        let reads = names.map(async |name| {
+            let read = api.get(RequestTarget::new(&["topics", &name])).await;
+            (name, read)
+        });
+        let read = join_all(reads).await.into_iter().collect();
+        Self { of_all, read }
+    }
+
+    /// The installation's topic, and who gets what comes there.
+    fn of_all_facts(&self) -> Markup {
+        html! {
+            dl.facts {
+                dt { "The installation's topic" }
+                dd {
+                    @match &self.of_all {
+                        Ok(Some(to)) => a href=(topic_path(to.as_str(), &[])) { (to) },
+                        Ok(None) => {
+                            "none: " code { "serve --notices-topic" } " sets it, on AWS the parameter "
+                            code { "NoticesTopic" }
+                        }
+                        Err(_) => "cannot be read at the moment",
+                    }
+                }
+                @if let Ok(Some(to)) = &self.of_all {
+                    dt { "Who gets them" }
+                    dd { (self.told_by(to)) }
+                }
+            }
+        }
+    }
+
+    /// Who gets what comes to this topic.
+    fn told_by(&self, to: &TopicName) -> Markup {
+        match self.read.get(&to.folded()) {
+            Some(Ok(settings)) => receivers(to, settings),
+            Some(Err(refusal)) if refusal.status == 404 => {
+                html! { span.bad { "nobody: there is no such topic" } }
+            }
+            Some(Err(_)) => html! { "cannot be read at the moment" },
+            None => html! { "see the topic" },
+        }
+    }
+
+    /// Who is told where a topic names no topic of its own.
+    fn told_without_own(&self) -> Markup {
+        match &self.of_all {
+            Ok(Some(_)) => html! { "only who subscribes to the installation's topic" },
+            Ok(None) => html! { span.bad { "nobody" } },
+            Err(_) => html! { "cannot be read at the moment" },
+        }
+    }
 }
 
 fn notices_topic(topic: &TopicSummary) -> Option<&TopicName> {
@@ -97,7 +163,6 @@ fn notices_topic(topic: &TopicSummary) -> Option<&TopicName> {
 fn topic_row(topic: &TopicSummary, notices: &NoticesTopics) -> [Markup; 3] {
     let name = topic.name.as_str();
     let to = notices_topic(topic);
-    let told = to.and_then(|to| Some((to, notices.get(&to.folded())?)));
     [
         html! { a href=(topic_path(name, &[])) { (name) } },
         html! {
@@ -107,14 +172,9 @@ fn topic_row(topic: &TopicSummary, notices: &NoticesTopics) -> [Markup; 3] {
                 (None, None) => { "its settings are too long to be shown here" },
             }
         },
-        match told {
-            Some((to, Ok(settings))) => receivers(to, settings),
-            Some((_, Err(refusal))) if refusal.status == 404 => {
-                html! { span.bad { "nobody: there is no such topic" } }
-            }
-            Some((_, Err(_))) => html! { "cannot be read at the moment" },
-            None if to.is_some() => html! { "see the topic" },
-            None => html! { "only who subscribes to the installation's topic" },
+        match to {
+            Some(to) => notices.told_by(to),
+            None => notices.told_without_own(),
         },
     ]
 }

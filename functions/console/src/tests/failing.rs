@@ -1,5 +1,7 @@
 //! The page of what fails.
 
+use axum::routing::get;
+use axum::{Json, Router};
 use posthaste_core::health::{HealthBook, SeenTry, SubscriptionTries, TryResult};
 use posthaste_core::model::OutcomeName;
 use posthaste_core::stored::HEALTH;
@@ -7,6 +9,7 @@ use posthaste_ports::Clock;
 use serde_json::json;
 
 use super::World;
+use crate::console::ConsoleState;
 
 impl World {
     /// Makes subscriptions of `orders`, each with an endpoint at a host of its own, or at one.
@@ -81,7 +84,8 @@ async fn row_says_who_why_since_when_and_how_much() {
         "https://s000.example.com:443",
         "Unauthorized</bdi> (401)",
         "10 %",
-        "10 of 100",
+        "10 of 100 in 1 min",
+        r#"<a href="/console/told">nobody is told</a>"#,
         "1 or more",
         "0 s ago",
         ">Test</button>",
@@ -143,6 +147,8 @@ async fn host_with_many_subscriptions_has_few_rows() {
         "/console/failing?name=https%3A%2F%2Fbig.example.com%3A443",
     ])
     .has_not(&["orders / s005"]);
+    let failing = world.get("/console/failing?state=failing").await;
+    failing.has(&["?name=https%3A%2F%2Fbig.example.com%3A443&amp;state=failing"]);
     let host = "/console/failing?name=https%3A%2F%2Fbig.example.com%3A443";
     world
         .get(host)
@@ -221,8 +227,46 @@ async fn told_page_names_who_gets_the_notices_of_each_topic() {
         "https://pager.example.com:443",
         "nobody: the topic has no active subscription",
         "nobody: there is no such topic",
-        "only who subscribes to the installation",
+        r#"<span class="bad">nobody</span>"#,
+        "<code>serve --notices-topic</code> sets it",
     ])
     .has_not(&["key=secret"]);
     world.get("/console").await.has(&["/console/told"]);
+}
+
+/// The installation's topic is named with those who get what comes there, and so are those of rows.
+#[tokio::test]
+async fn installation_topic_and_notices_of_rows_are_named() {
+    let pressure = json!({
+        "level": "normal", "monitored": true, "tarpit": "PT0S", "refusedTiers": [], "resources": [],
+        "noticesTopic": "all",
+    });
+    let world = World::new().changed(|_, world| {
+        let answer = get(async move || Json(pressure.clone()));
+        let routes = Router::new().route("/pressure", answer);
+        ConsoleState::new(routes.fallback_service(world.api_routes.clone()))
+    });
+    world.sign_in_well().await;
+    let pager = json!({ "endpoint": { "url": "https://pager.example.com/" } });
+    world.put(&["topics", "all"], json!({})).await;
+    world
+        .put(&["topics", "all", "subscriptions", "pager"], pager)
+        .await;
+    world
+        .get("/console/told")
+        .await
+        .has(&[
+            r#"<a href="/console/topics/all">all</a>"#,
+            "/console/topics/all/subscriptions/pager",
+        ])
+        .has_not(&["--notices-topic"]);
+    let one = names(1);
+    let crm = json!({ "endpoint": { "url": "https://crm.example.com/" } });
+    let topic = json!({ "noticesTopic": "Ops", "subscriptions": { "s000": crm } });
+    world.put(&["topics", "orders"], topic).await;
+    world.note_failures(&one);
+    for page in ["/console", "/console/failing"] {
+        let shown = world.get(page).await;
+        shown.has(&[r#"<a href="/console/told">notices go</a> to Ops"#]);
+    }
 }

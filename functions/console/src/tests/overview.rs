@@ -338,7 +338,7 @@ async fn actions_of_a_row_lead_back_with_their_notice() {
         r#"<span class="bad">1</span>"#,
         "orders / billing",
         r#"aria-label="Retry now orders / billing""#,
-        "/console/dead-letters?topic=orders&amp;subscription=billing&amp;from=2023-11-14T22%3A13%3A20",
+        "/console/dead-letters/send-since?topic=orders&amp;subscription=billing&amp;from=2023-11-14T22%3A13%3A20",
     ]);
     let back = page.field("back");
     assert_eq!(back, "/console?hours=1");

@@ -146,8 +146,8 @@ impl KnownFailures {
     }
 }
 
-/// Whether these events may be those of a stopped subscription. Of one, what is due is held at once,
-/// so that none is due or under way for long.
+/// Whether these events may be those of a stopped subscription. Of one, what is due is held at
+/// once, so that none is due or under way for long.
 fn may_be_stopped(count: &WaitingCount) -> bool {
     let recorded = count.recorded.unwrap_or_default();
     count.parked > 0 || count.delayed > 0 || recorded > 0

@@ -231,8 +231,8 @@ fn fold_links(rows: Vec<PlacedRow>) -> Vec<PlacedRow> {
     shown
 }
 
-/// Whether a row is of a subscription that fails on this link. One that may be stopped does not tell
-/// of its link.
+/// Whether a row is of a subscription that fails on this link. One that may be stopped does not
+/// tell of its link.
 fn is_failing_on(row: &FailingTarget, link: &str) -> bool {
     let is_known = row.state != FailingState::Unknown;
     is_known && !row.state.is_stopped() && row.link.as_deref() == Some(link)

@@ -7,10 +7,10 @@ use posthaste_core::api::{ReplayPreview, ReplayView};
 use serde_json::{Map, Value};
 
 use super::failures::{failure_list, left_out_facts};
+use super::replay_source::ReplaySourceFields;
 use super::search::DeadLetterSearch;
-use super::send_since::ReplaySourceFields;
 use crate::address::PageAddress;
-use crate::api::ApiRefusal;
+use crate::api::{ApiRefusal, ManageApi};
 use crate::console::PageContext;
 use crate::display::{CELL_CHARS_MAX, foreign_cut, foreign_text, number};
 use crate::extract::FormFields;
@@ -24,7 +24,7 @@ use crate::visit::PageVisit;
 const STEP: (&str, &str) = ("step", "start");
 
 /// The request of a form.
-struct ReplayForm {
+pub(super) struct ReplayForm {
     is_dry_run: bool,
     search: DeadLetterSearch,
     rate: String,
@@ -39,10 +39,10 @@ pub(crate) async fn submit_replay(
     fields: FormFields,
 ) -> Result<Response, ConsolePage> {
     let asked = ReplayForm::from_form(&fields, &visit);
-    let Some(target) = asked.search.action_target("replay") else {
-        return Err(asked.refused_page(&ApiRefusal::default()));
-    };
     if !asked.is_dry_run {
+        let Some(target) = asked.search.action_target("replay") else {
+            return Err(asked.refused_page(&ApiRefusal::default()));
+        };
         let sent = pages
             .api
             .send_json::<ReplayView>(Method::POST, target, None, &asked.request_body())
@@ -51,16 +51,13 @@ pub(crate) async fn submit_replay(
         let address = PageAddress::new(&["replays", &view.id]).to_string();
         return Ok(Redirect::to(&address_after(&address, "started", visit.now)).into_response());
     }
-    let sent = pages
-        .api
-        .send_json::<ReplayPreview>(Method::POST, target, None, &asked.request_body())
-        .await;
-    let preview = sent.map_err(|refusal| asked.refused_page(&refusal))?.body;
+    let preview = asked.load_preview(&pages.api).await;
+    let preview = preview.map_err(|refusal| asked.refused_page(&refusal))?;
     Ok(asked.preview_page(&preview, &visit).into_response())
 }
 
 impl ReplayForm {
-    fn from_form(fields: &FormFields, visit: &PageVisit) -> Self {
+    pub(super) fn from_form(fields: &FormFields, visit: &PageVisit) -> Self {
         let is_dry_run = fields.get(STEP.0) != STEP.1;
         let search = DeadLetterSearch::from_form(fields);
         let search = if is_dry_run {
@@ -99,9 +96,33 @@ impl ReplayForm {
         body
     }
 
+    /// Loads what the replay would send.
+    pub(super) async fn load_preview(&self, api: &ManageApi) -> Result<ReplayPreview, ApiRefusal> {
+        let target = self.search.action_target("replay");
+        let target = target.ok_or_else(ApiRefusal::default)?;
+        let mut body = self.request_body();
+        body.insert("dryRun".to_owned(), true.into());
+        let sent = api.send_json::<ReplayPreview>(Method::POST, target, None, &body);
+        Ok(sent.await?.body)
+    }
+
     fn preview_page(&self, preview: &ReplayPreview, visit: &PageVisit) -> ConsolePage {
-        let at_least = if preview.is_complete { "" } else { "at least " };
         let body = html! {
+            (self.preview_part(preview, visit, &self.search.back_link()))
+            @if preview.events == 0 { p.empty { "There is nothing to send. Change the filters." } }
+        };
+        ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
+    }
+
+    /// What the replay would send, with the button that starts it, and others.
+    pub(super) fn preview_part(
+        &self,
+        preview: &ReplayPreview,
+        visit: &PageVisit,
+        others: &Markup,
+    ) -> Markup {
+        let at_least = if preview.is_complete { "" } else { "at least " };
+        html! {
             p {
                 "The replay to " (self.search.owner_text()) " would send " (at_least)
                 strong { (number(preview.events)) } " events"
@@ -113,11 +134,9 @@ impl ReplayForm {
             (self.search.until_hint())
             div.actions {
                 @if preview.events > 0 { (self.start_form(visit)) }
-                (self.search.back_link())
+                (others)
             }
-            @if preview.events == 0 { p.empty { "There is nothing to send. Change the filters." } }
-        };
-        ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
+        }
     }
 
     fn rate_text(&self) -> Markup {

@@ -1,27 +1,28 @@
-//! The form that sends events of a subscription again since a time: its dead letters, or those of the
-//! delivery log, also what was delivered. It begins with a dry run.
+//! The page that sends events of a subscription again since a time: its dead letters, or those of
+//! the delivery log, also what was delivered. Where the time is known, it shows at once what would
+//! be sent, and starts it with one press.
 
+use axum::http::{StatusCode, Uri};
 use maud::{Markup, html};
+use posthaste_core::api::ReplayPreview;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use url::form_urlencoded;
 
+use super::replay::ReplayForm;
+use super::replay_source::LOG;
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
+use crate::api::ApiRefusal;
+use crate::console::PageContext;
 use crate::extract::{FormFields, PageQuery};
 use crate::filters::{FormField, checkbox, hidden_fields};
-use crate::page::{ConsolePage, MenuSection, form_token};
+use crate::page::{ConsolePage, MenuSection, PageResult, problem_box};
 use crate::pages::known_topic::subscription_link;
-use crate::parts::back_field;
+use crate::parts::BACK;
 use crate::visit::PageVisit;
 
 /// The sources, as the API writes them.
-const SOURCES: [(&str, &str); 2] = [
-    ("deadLetters", "Dead letters"),
-    ("log", "All that the delivery log has"),
-];
-
-/// The source whose events may also have been delivered.
-const LOG: &str = SOURCES[1].0;
+const SOURCES: [(&str, &str); 1] = [(LOG, "All that the delivery log has")];
 
 /// The ways in which a delivery ended, as the API writes them.
 const RESULTS: [(&str, &str); 4] = [
@@ -31,7 +32,30 @@ const RESULTS: [(&str, &str); 4] = [
     ("delivered", "Delivered"),
 ];
 
-/// The query of the page.
+/// The events per second of a replay.
+const RATE: &str = "100";
+
+/// The fields of the page.
+const FIELDS: [&str; 9] = [
+    "topic",
+    "subscription",
+    "source",
+    "from",
+    "to",
+    "result",
+    "status",
+    "ratePerSecond",
+    "includeFormer",
+];
+
+/// The fields of a page that says none of them: what was given up, and nothing that arrived.
+const DEFAULTS: [(&str, &str); 3] = [
+    ("source", LOG),
+    ("result", "failed"),
+    ("ratePerSecond", RATE),
+];
+
+/// The query of the page, as far as it must have it.
 #[derive(Debug, Deserialize)]
 pub(super) struct SendSinceQuery {
     topic: String,
@@ -39,7 +63,7 @@ pub(super) struct SendSinceQuery {
     from: Option<String>,
 }
 
-/// The page of the form, for a subscription.
+/// The page, for a subscription.
 pub(super) fn send_since_address(
     topic: &str,
     subscription: &str,
@@ -51,53 +75,112 @@ pub(super) fn send_since_address(
         .query("from", from)
 }
 
-/// The page.
-pub(super) async fn show_form(
+/// The page. A dry run changes nothing, so that a link may ask for one.
+pub(super) async fn show_page(
+    pages: PageContext,
     visit: PageVisit,
     PageQuery(asked): PageQuery<SendSinceQuery>,
-) -> ConsolePage {
+    uri: Uri,
+) -> PageResult {
+    let chosen = chosen_fields(uri.query().unwrap_or_default())
+        .ok_or_else(|| ConsolePage::bad_request("the address has too many parameters"))?;
+    let replay = ReplayForm::from_form(&chosen, &visit);
+    let preview = match &asked.from {
+        Some(_) => Some(replay.load_preview(&pages.api).await),
+        None => None,
+    };
+    let refusal = preview.as_ref().and_then(|preview| preview.as_ref().err());
     let body = html! {
-        p {
-            "To " (subscription_link(&asked.topic, &asked.subscription, false)) ". First you see how many events \
-             would be sent."
-        }
-        (asked.form(&visit))
+        p { "To " (subscription_link(&asked.topic, &asked.subscription, false)) "." }
+        (preview_part(preview.as_ref(), &replay, &visit))
+        h2 { "Choose what is sent" }
+        (asked.form(&chosen, refusal))
         p.hint {
             "The delivery log knows what it has kept, for some days. Events keep their delivery id, so a receiver that \
              drops what it has seen drops them. What is still tried is left out, and so is what was sent again \
              before."
         }
     };
-    ConsolePage::new("Send again since a time", body).in_section(MenuSection::DeadLetters)
+    let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
+    Ok(ConsolePage::new("Send again since a time", body)
+        .in_section(MenuSection::DeadLetters)
+        .with_status(status))
+}
+
+/// What would be sent, with the button that starts it.
+fn preview_part(
+    preview: Option<&Result<ReplayPreview, ApiRefusal>>,
+    replay: &ReplayForm,
+    visit: &PageVisit,
+) -> Markup {
+    html! {
+        @match preview {
+            None => p { "Choose since when. Then you see how many events would be sent." },
+            Some(Err(refusal)) => (problem_box(refusal)),
+            Some(Ok(preview)) => {
+                (replay.preview_part(preview, visit, &html! {}))
+                @if preview.events == 0 {
+                    p.empty { "Nothing that was given up since then can be sent again. Choose something else below." }
+                }
+            },
+        }
+    }
+}
+
+/// The fields of the page that an address has, and defaults of those that it lacks; `None` if there
+/// are too many. A field that is empty was chosen so. An address starts nothing, whatever it says.
+fn chosen_fields(query: &str) -> Option<FormFields> {
+    let given: Vec<_> = form_urlencoded::parse(query.as_bytes())
+        .filter(|(name, _)| FIELDS.contains(&name.as_ref()))
+        .collect();
+    let mut fields = form_urlencoded::Serializer::new(String::new());
+    fields.extend_pairs(&given);
+    for (name, value) in DEFAULTS {
+        if !given.iter().any(|(known, _)| known == name) {
+            fields.append_pair(name, value);
+        }
+    }
+    let here = format!(
+        "{}?{query}",
+        PageAddress::new(&["dead-letters", "send-since"])
+    );
+    fields.append_pair(BACK, &here);
+    FormFields::parse(fields.finish().as_bytes())
 }
 
 impl SendSinceQuery {
-    fn form(&self, visit: &PageVisit) -> Markup {
-        let back = send_since_address(&self.topic, &self.subscription, self.from.as_deref());
+    fn form(&self, chosen: &FormFields, refusal: Option<&ApiRefusal>) -> Markup {
         let owner = DeadLetterSearch::of_owner(&self.topic, &self.subscription);
-        let source = FormField::new("source", "Which events", Some(LOG), None);
-        let result = FormField::new("result", "How they ended (delivery log)", None, None);
+        let value = |name: &str| chosen.get_filled(name);
+        let [source, result, status, from, to, rate] =
+            ["source", "result", "status", "from", "to", "ratePerSecond"].map(value);
+        let source = FormField::new("source", "Which events", source.as_deref(), refusal);
+        let result = FormField::new(
+            "result",
+            "How they ended (delivery log)",
+            result.as_deref(),
+            refusal,
+        );
         let status = FormField::new(
             "status",
             "Status of the last answer (delivery log)",
-            None,
-            None,
+            status.as_deref(),
+            refusal,
         );
-        let from = FormField::new("from", "Since", self.from.as_deref(), None);
-        let to = FormField::new("to", "Until", None, None);
+        let from = FormField::new("from", "Since", from.as_deref(), refusal);
+        let to = FormField::new("to", "Until", to.as_deref(), refusal);
+        let former = chosen.get("includeFormer") == "true";
         html! {
-            form.filters method="post" action=(PageAddress::new(&["dead-letters", "replay"])) {
-                (form_token(&visit.form_token))
+            form.filters method="get" action=(PageAddress::new(&["dead-letters", "send-since"])) {
                 (hidden_fields(&owner.hidden_fields()))
-                (back_field(&back.to_string()))
-                (source.labelled_select("Dead letters", &SOURCES[1..]))
+                (source.labelled_select("Dead letters", &SOURCES))
                 (from.time_input())
                 (to.time_input())
                 (result.labelled_select("(any)", &RESULTS))
                 (status.with_example("5xx").text_input())
-                (rate_field())
-                (checkbox("includeFormer", "Include events for an earlier subscription of this name", false))
-                div { button.primary type="submit" { "Show what would be sent" } }
+                (rate_input(rate.as_deref().unwrap_or_default()))
+                (checkbox("includeFormer", "Include events for an earlier subscription of this name", former))
+                div { button type="submit" { "Show what would be sent" } }
             }
         }
     }
@@ -105,52 +188,14 @@ impl SendSinceQuery {
 
 /// The field for the events per second of a replay.
 pub(super) fn rate_field() -> Markup {
+    rate_input(RATE)
+}
+
+fn rate_input(rate: &str) -> Markup {
     html! {
         div {
             label for="ratePerSecond" { "Events per second" }
-            input #ratePerSecond name="ratePerSecond" type="number" min="1" max="1000" value="100";
+            input #ratePerSecond name="ratePerSecond" type="number" min="1" max="1000" value=(rate);
         }
-    }
-}
-
-/// The source of a replay, with what only one from the delivery log has.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ReplaySourceFields {
-    source: Option<String>,
-    result: Option<String>,
-    status: Option<String>,
-}
-
-impl ReplaySourceFields {
-    pub(super) fn from_form(fields: &FormFields) -> Self {
-        Self {
-            source: fields.get_filled("source"),
-            result: fields.get_filled("result"),
-            status: fields.get_filled("status"),
-        }
-    }
-
-    /// Whether the events are those of the delivery log.
-    pub(super) fn is_log(&self) -> bool {
-        self.source.as_deref() == Some(LOG)
-    }
-
-    /// Writes the source into the body of a request. The API refuses what it does not know.
-    pub(super) fn write_to(&self, body: &mut Map<String, Value>) {
-        for (name, value) in self.hidden_fields() {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value.into());
-            }
-        }
-    }
-
-    /// The same as hidden fields. Dead letters have neither a result nor a status to choose by.
-    pub(super) fn hidden_fields(&self) -> [(&'static str, Option<&str>); 3] {
-        let of_log = self.is_log();
-        [
-            ("source", self.source.as_deref()),
-            ("result", self.result.as_deref().filter(|_| of_log)),
-            ("status", self.status.as_deref().filter(|_| of_log)),
-        ]
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::{FailingState, FailingTarget, IsoTimestamp};
 
-use crate::address::{page_path, with_query};
+use crate::address::PageAddress;
 use crate::page::form_token;
 use crate::pages::subscription::SubscriptionInUrl;
 use crate::parts::back_field;
@@ -56,7 +56,7 @@ pub(super) fn row_actions(row: &FailingTarget, visit: &PageVisit, back: &str) ->
                 }
             }
             @if !row.state.is_stopped() {
-                a.button href=(letters_since(named, row.since)) aria-label={ "Send again… " (whole_name) } {
+                a.button href=(send_since(named, row.since)) aria-label={ "Send again… " (whole_name) } {
                     "Send again…"
                 }
             }
@@ -65,17 +65,10 @@ pub(super) fn row_actions(row: &FailingTarget, visit: &PageVisit, back: &str) ->
     }
 }
 
-/// The dead letters of the subscription since it fails, which can be sent again from there.
-fn letters_since(named: SubscriptionInUrl<'_>, since: Option<IsoTimestamp>) -> String {
-    let since = since.map(|since| since.0.to_string()).unwrap_or_default();
-    let filters = [
-        ("topic", named.topic),
-        ("subscription", named.name),
-        ("from", since.as_str()),
-    ];
-    let filled: Vec<_> = filters
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .collect();
-    with_query(&page_path(&["dead-letters"]), &filled)
+/// The page that shows what would be sent again since it fails, with the button that starts it.
+fn send_since(named: SubscriptionInUrl<'_>, since: Option<IsoTimestamp>) -> PageAddress {
+    PageAddress::new(&["dead-letters", "send-since"])
+        .query("topic", Some(named.topic))
+        .query("subscription", Some(named.name))
+        .query("from", since.map(|since| since.0))
 }

@@ -40,6 +40,11 @@ impl FailingSearch {
         self.cursor.as_deref()
     }
 
+    /// The state that rows are selected by.
+    pub(super) fn state(&self) -> Option<FailingState> {
+        self.state
+    }
+
     /// Whether a filter holds.
     pub(super) fn is_narrow(&self) -> bool {
         self.state.is_some() || self.name.is_some()

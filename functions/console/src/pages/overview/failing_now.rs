@@ -24,7 +24,7 @@ pub(super) fn failing_section(
                     @if view.failing.is_empty() {
                         p.empty { (nothing_fails_text(view)) }
                     } @else {
-                        (FailingTable { view, visit, back }.render())
+                        (FailingTable { view, visit, back, state: None }.render())
                     }
                     @if view.cursor.is_some() {
                         p { a href={ (PATH) "/failing" } { "All " (number(view.total)) " rows" } }

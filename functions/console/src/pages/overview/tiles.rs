@@ -10,7 +10,7 @@ use crate::address::PageAddress;
 use crate::chart::ChartUnit;
 use crate::display::number;
 use crate::history::StepCounts;
-use crate::pages::failing::nothing_fails_text;
+use crate::pages::failing::{count_failing, nothing_fails_text};
 use crate::pages::hours::ShownHours;
 use crate::pages::pressure::{level_badge, tier_names, wait_text};
 use crate::recent::RecentHistory;
@@ -44,13 +44,14 @@ impl OverviewTiles<'_> {
         let Ok(view) = &self.data.failing else {
             return unread_tile("Failing now", &page);
         };
-        let failing = view.total.saturating_sub(view.stopped + view.recovering);
+        let failing = count_failing(view);
+        let is_bad = failing + view.unknown > 0;
         let more = if view.truncated || !view.left_out.is_empty() {
             " or more"
         } else {
             ""
         };
-        let figure = html! { span.bad[failing > 0] { (number(failing)) (more) } };
+        let figure = html! { span.bad[is_bad] { (number(failing)) (more) } };
         render_tile("Failing now", &page, &figure, &failing_hint(failing, view))
     }
 
@@ -176,6 +177,7 @@ fn failing_hint(failing: u64, view: &FailingView) -> Markup {
     let counts = [
         (view.recovering, "recovering"),
         (view.stopped, "stopped while events wait"),
+        (view.unknown, "not known"),
     ];
     let others: Vec<_> = counts
         .into_iter()

@@ -43,7 +43,8 @@ struct RowFacts<'a> {
 }
 
 impl RowSource<'_> {
-    /// The row of a subscription, with its topic as it was read; `None` of one that is well or gone.
+    /// The row of a subscription, with its topic as it was read; `None` of one that is well or
+    /// gone.
     pub(super) fn subscription_row(
         &self,
         candidate: &Candidate,

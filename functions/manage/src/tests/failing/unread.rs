@@ -98,3 +98,39 @@ async fn healthy_entry_of_the_book_costs_no_read() {
     let without = reads_with(&[]).await;
     assert_eq!(reads_with(&[("orders.billing", well)]).await, without);
 }
+
+/// A row says whom its notices go to, and whether that of its failure was sent.
+#[tokio::test]
+async fn row_names_its_notices_topic_and_whether_it_was_told() {
+    let api = Api::with_billing().await;
+    let body = json!({ "noticesTopic": "Ops", "subscriptions": {
+        "crm": { "endpoint": { "url": "https://crm.example.com/" } },
+    } });
+    assert_eq!(api.put("/topics/team", body).await.status, 201);
+    let now = api.clock.now();
+    let both = [
+        ("orders.billing", tries(0, 30, now)),
+        ("team.crm", tries(0, 30, now)),
+    ];
+    api.note_failures(&both);
+    let told = async || {
+        let view = api.failing("").await;
+        let rows = view["failing"].as_array().unwrap().iter();
+        let told: Vec<_> = rows
+            .map(|row| [row["noticesTopics"].clone(), row["told"].clone()])
+            .collect();
+        told
+    };
+    let to_ops = |told: Value| vec![[Value::Null, Value::Null], [json!(["Ops"]), told]];
+    assert_eq!(told().await, to_ops(Value::Null));
+    let book = api.state.read(HEALTH).unwrap();
+    let mut book: Value = serde_json::from_slice(&book).unwrap();
+    for is_told in [false, true] {
+        for key in ["orders.billing", "team.crm"] {
+            let incident = json!({ "since": now.as_millis(), "told": is_told });
+            book["subscriptions"][key]["incident"] = incident;
+        }
+        api.state.write(HEALTH, book.to_string());
+        assert_eq!(told().await, to_ops(json!(is_told)));
+    }
+}
