@@ -7,6 +7,7 @@ mod ender;
 pub(crate) mod left;
 pub(crate) mod list;
 mod resolver;
+mod work_cursor;
 mod worked;
 
 use axum::extract::State;

@@ -28,6 +28,31 @@ pub(super) enum SelectionClaim {
     Others(String),
 }
 
+/// The work that a request asks for.
+pub(super) struct AskedEnding {
+    pub(super) ending: LetterEnding,
+    /// Whether its cursor names the work, whose id it has.
+    pub(super) names_work: bool,
+}
+
+/// The next step of a claim.
+enum ClaimStep {
+    /// To write this, on this condition.
+    Write(Box<LetterEnding>, PutCondition),
+    /// Nothing more.
+    Answer(SelectionClaim),
+}
+
+impl ClaimStep {
+    fn write(ending: LetterEnding, condition: PutCondition) -> Self {
+        Self::Write(Box::new(ending), condition)
+    }
+
+    fn beside(ending: LetterEnding) -> Self {
+        Self::Answer(SelectionClaim::Beside(Box::new(ending)))
+    }
+}
+
 /// Work that is claimed by this process.
 pub(super) struct OwnEnding {
     pub(super) key: String,
@@ -54,63 +79,143 @@ impl<P: Ports> EndingClaims<P> {
     /// Claims the selection of a request. One that says where to go on takes the claim over where
     /// that is how far the work came, and is let in beside it elsewhere. A request that says no
     /// place begins anew, also where it takes up what a process left: letters written since may
-    /// have any key. Work that an operator cancelled is not gone on with; it may be begun anew.
+    /// have any key. Work that an operator cancelled is not gone on with; it may be begun anew. What
+    /// has ended stays as it is: the same request again is other work, with a time of its own.
     pub(super) async fn claim_ending(
         &self,
-        asked: LetterEnding,
+        asked: AskedEnding,
     ) -> Result<SelectionClaim, ApiError> {
-        let key = asked.key();
-        let mut mine = asked.clone();
-        let mut condition = PutCondition::IfAbsent;
-        let mut has_just_ended = false;
+        let key = asked.ending.key();
+        let mut found = match &asked.ending.after {
+            Some(_) => self.state.get(&key).await?,
+            // Most have nobody beside them, and need no look.
+            None => None,
+        };
+        let mut is_about_to_go = false;
         for _ in 0..UPDATE_TRIES_MAX {
-            if let Some(etag) = self.put_ending(&key, &mine, condition).await? {
-                let ending = mine;
+            let was_found = found.is_some();
+            let (ending, condition) = match self.next_step(&asked, found).await? {
+                ClaimStep::Write(ending, condition) => (*ending, condition),
+                ClaimStep::Answer(claim) => return Ok(claim),
+            };
+            is_about_to_go |= was_found && condition == PutCondition::IfAbsent;
+            if let Some(etag) = self.put_ending(&key, &ending, condition).await? {
                 return Ok(SelectionClaim::Own(Box::new(OwnEnding {
                     key,
                     etag,
                     ending,
                 })));
             }
-            mine = asked.clone();
-            condition = PutCondition::IfAbsent;
-            let Some(StoredObject { bytes, etag }) = self.state.get(&key).await? else {
-                continue;
-            };
-            match LetterEnding::parse(&bytes) {
-                // It is about to be deleted, whatever is in it.
-                Ok(open) if open.has_ended && !self.is_left(&open) => {
-                    has_just_ended = true;
-                    continue;
-                }
-                Ok(open) if open.has_ended => {}
-                Ok(open) if asked.after.is_some() && open.cancelled_at.is_some() => {
-                    return Err(cancelled_problem().into());
-                }
-                Ok(open) if !open.is_open() => {}
-                Ok(open) if asked.after.is_some() && open.after != asked.after => {
-                    let id = open.id;
-                    return Ok(SelectionClaim::Beside(Box::new(LetterEnding {
-                        id,
-                        ..asked
-                    })));
-                }
-                Ok(open) if asked.after.is_none() && !self.is_left(&open) => {
-                    return Ok(SelectionClaim::Others(open.id));
-                }
-                Ok(open) => {
-                    mine.id = open.id;
-                    mine.done = open.done.filter(|_| asked.after.is_some());
-                }
-                Err(FormatError::Malformed(..)) => {}
-                Err(FormatError::Newer(_)) => return Err(newer_version_problem().into()),
-            }
-            condition = PutCondition::IfMatch(etag);
+            found = self.state.get(&key).await?;
         }
-        if has_just_ended {
-            return Ok(SelectionClaim::Beside(Box::new(asked)));
+        if is_about_to_go {
+            return Ok(SelectionClaim::Beside(Box::new(asked.ending)));
         }
         Err(conflict_problem().into())
+    }
+
+    /// What becomes of a request, where this lies under the key of its selection.
+    async fn next_step(
+        &self,
+        asked: &AskedEnding,
+        found: Option<StoredObject>,
+    ) -> Result<ClaimStep, ApiError> {
+        let AskedEnding { ending, .. } = asked;
+        let Some(StoredObject { bytes, etag }) = found else {
+            if ending.after.is_some() && self.is_kept(ending).await? {
+                return Ok(ClaimStep::beside(ending.clone()));
+            }
+            return Ok(ClaimStep::write(ending.clone(), PutCondition::IfAbsent));
+        };
+        let condition = PutCondition::IfMatch(etag);
+        match LetterEnding::parse(&bytes) {
+            // It is about to be deleted, whatever is in it.
+            Ok(open) if open.has_ended && !self.is_left(&open) => {
+                Ok(ClaimStep::write(ending.clone(), PutCondition::IfAbsent))
+            }
+            Ok(open) if !open.has_ended && ending.after.is_some() => {
+                self.step_of_next(asked, open, condition).await
+            }
+            Ok(open) if !open.has_ended => self.step_of_first(ending, open, condition).await,
+            Ok(_) | Err(FormatError::Malformed(..)) => {
+                Ok(ClaimStep::write(ending.clone(), condition))
+            }
+            Err(FormatError::Newer(_)) => Err(newer_version_problem().into()),
+        }
+    }
+
+    /// What becomes of a request that says where to go on.
+    async fn step_of_next(
+        &self,
+        AskedEnding { ending, names_work }: &AskedEnding,
+        open: LetterEnding,
+        condition: PutCondition,
+    ) -> Result<ClaimStep, ApiError> {
+        let is_of_others = *names_work && ending.id != open.id;
+        if is_of_others {
+            self.is_kept(ending).await?;
+            return Ok(ClaimStep::beside(ending.clone()));
+        }
+        if open.cancelled_at.is_some() {
+            return Err(cancelled_problem().into());
+        }
+        let is_place_of_work = open.is_open() && open.after == ending.after;
+        let ending = LetterEnding {
+            id: open.id,
+            ..ending.clone()
+        };
+        if !is_place_of_work {
+            return Ok(ClaimStep::beside(ending));
+        }
+        let mine = LetterEnding {
+            began_at: open.began_at,
+            done: open.done,
+            ..ending
+        };
+        Ok(ClaimStep::write(mine, condition))
+    }
+
+    /// What becomes of a request that begins.
+    async fn step_of_first(
+        &self,
+        ending: &LetterEnding,
+        open: LetterEnding,
+        condition: PutCondition,
+    ) -> Result<ClaimStep, ApiError> {
+        if !open.is_open() {
+            self.keep_closed(&open).await?;
+            return Ok(ClaimStep::write(ending.clone(), condition));
+        }
+        if !self.is_left(&open) {
+            return Ok(ClaimStep::Answer(SelectionClaim::Others(open.id)));
+        }
+        let id = open.id;
+        let mine = LetterEnding {
+            id,
+            ..ending.clone()
+        };
+        Ok(ClaimStep::write(mine, condition))
+    }
+
+    /// Writes work that has ended under a key of its own, so that the same may be done again.
+    async fn keep_closed(&self, closed: &LetterEnding) -> Result<(), ApiError> {
+        if LetterEnding::is_work_id(&closed.id) {
+            let key = closed.kept_key();
+            self.put_ending(&key, closed, PutCondition::IfAbsent)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the work of this id has ended and made room for the same that was asked for again. Work
+    /// that was cancelled is not gone on with.
+    async fn is_kept(&self, asked: &LetterEnding) -> Result<bool, ApiError> {
+        let kept = self.state.get(&asked.kept_key()).await?;
+        let kept = kept.and_then(|object| LetterEnding::parse(&object.bytes).ok());
+        match &kept {
+            Some(kept) if kept.cancelled_at.is_some() => Err(cancelled_problem().into()),
+            Some(_) | None => Ok(kept.is_some()),
+        }
     }
 
     /// Writes down how far work came, or that it has ended, unless somebody else has taken it over.

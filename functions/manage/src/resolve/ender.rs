@@ -59,6 +59,17 @@ impl ResolveTask {
     }
 }
 
+/// A turn up to an object: where it goes back to if the store fails from there on. Those objects are
+/// looked at again by a later turn, which counts them.
+#[derive(Default)]
+struct GoodPlace {
+    /// The key before the object.
+    after: Option<String>,
+    answer: ResolveResponse,
+    /// The number of objects that were looked at.
+    seen: usize,
+}
+
 /// The work that resolves or deletes letters.
 pub(super) struct LetterEnder<P: Ports> {
     dead_letters: SharedPort<P, P::DeadLetters>,
@@ -88,9 +99,9 @@ impl<P: Ports> LetterEnder<P> {
         let mut answer = ResolveResponse::default();
         let mut seen = 0;
         let mut unavailable = 0;
-        // The key before the objects that the store failed with in a row, and the last key.
-        let mut good = after.clone();
         let mut last = after;
+        // The turn as it was before the objects that the store fails with in a row.
+        let mut good = GoodPlace::default();
         let stop = 'objects: loop {
             let listed =
                 letter_objects(&*self.dead_letters, &task.selection, last.as_deref()).await;
@@ -107,13 +118,24 @@ impl<P: Ports> LetterEnder<P> {
                     answer.left_out.add_all(&left_out);
                     break 'objects StopReason::Late;
                 }
+                if unavailable == 0 {
+                    good = GoodPlace {
+                        after: last.clone(),
+                        answer: answer.clone(),
+                        seen,
+                    };
+                }
                 seen += 1;
                 match self.end_object(task, &object.key, &mut answer).await {
                     Ok(()) => unavailable = 0,
                     Err(error) if is_store_problem(error.0.kind) => {
                         unavailable += 1;
                         if unavailable == UNAVAILABLE_IN_A_ROW_MAX {
-                            last = good;
+                            GoodPlace {
+                                after: last,
+                                answer,
+                                seen,
+                            } = good;
                             break 'objects StopReason::Failed(error);
                         }
                         note_failure(error, &object.key, &mut answer);
@@ -124,18 +146,12 @@ impl<P: Ports> LetterEnder<P> {
                     }
                 }
                 last = Some(object.key.clone());
-                if unavailable == 0 {
-                    good.clone_from(&last);
-                }
             }
             answer.left_out.add_all(&page.left_out(None, None));
             let Some(next) = page.next_after else {
                 break StopReason::Done;
             };
             last = Some(next);
-            if unavailable == 0 {
-                good.clone_from(&last);
-            }
         };
         ResolveProgress {
             answer,

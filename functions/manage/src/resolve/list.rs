@@ -127,6 +127,8 @@ impl<P: Ports> LetterWorkList<P> {
             last = Some(encode_cursor(&mark.key));
             if let Some(ending) = self.read_ending(&mark.key).await?
                 && (ending.is_open() || !query.active)
+                // Between two writes, ended work lies under two keys, one after the other.
+                && page.work.last().is_none_or(|last| last.id != ending.id)
             {
                 page.work.push(view_of_ending(&ending, self.clock.now()));
             }

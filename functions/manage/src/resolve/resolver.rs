@@ -8,14 +8,15 @@ use posthaste_core::stored::{LetterEnd, LetterEnding, LetterReceiver, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
 use serde_json::json;
 
-use super::claim::{EndingClaims, SelectionClaim};
+use super::claim::{AskedEnding, EndingClaims, SelectionClaim};
 use super::ender::{LetterEnder, ResolveTask, WORKING_TIME};
+use super::work_cursor::WorkCursor;
 use super::worked::log_progress;
 use crate::answer::{ApiError, ApiResult, JsonResponse};
 use crate::audit::AuditTrail;
 use crate::extract::SubscriptionPath;
 use crate::manage::Manage;
-use crate::paging::{PageRequest, after_in};
+use crate::paging::after_in;
 use crate::shared_port::SharedPort;
 use crate::topic_records::TopicRecords;
 
@@ -53,20 +54,26 @@ impl<P: Ports> LetterResolver<P> {
         mut request: ResolveRequest,
         end: LetterEnd,
     ) -> ApiResult<ResolveResponse> {
-        let after = PageRequest::parse(None, request.cursor.take().as_deref())?.after;
+        let cursor = request.cursor.take();
+        let cursor = cursor.as_deref().map(WorkCursor::parse).transpose()?;
         let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
+        let begun = cursor.as_ref().and_then(|cursor| cursor.began_at);
+        // All requests for some work mean the times of the first one.
+        let began_at = begun.map_or(now, |begun| begun.min(now));
+        let (after, named) = cursor.map_or((None, None), |it| (Some(it.after), it.id));
+        let names_work = named.is_some();
         let receiver = self.letter_receiver(path).await?;
         // All letters of a subscription that is gone are former ones.
         request.include_former |= receiver.is_none();
         let ending = LetterEnding {
-            id: self.entropy.uuid().to_string(),
+            id: named.unwrap_or_else(|| self.entropy.uuid().to_string()),
             topic: path.topic.clone(),
             subscription: path.name.clone(),
             receiver,
             end,
-            request: request.with_fixed_times(now),
-            began_at: now,
+            request: request.with_fixed_times(began_at),
+            began_at,
             worked_at: now,
             after,
             has_ended: false,
@@ -83,7 +90,8 @@ impl<P: Ports> LetterResolver<P> {
             let task = ResolveTask { is_dry_run, ..task };
             let until = self.clock.monotonic() + WORKING_TIME;
             let worked = self.ender.work_on_task(&task, ending.after, until).await;
-            return worked.into_result().map(JsonResponse::new);
+            let counted = worked.into_result(None, began_at);
+            return counted.map(JsonResponse::new);
         }
         let action = match end {
             LetterEnd::Resolve => AuditAction::ResolveDeadLetters,
@@ -93,51 +101,39 @@ impl<P: Ports> LetterResolver<P> {
         let entry = entry
             .of_subscription(&path.topic, &path.name)
             .with_detail(&json!(ending.request).to_string());
+        let asked = AskedEnding { ending, names_work };
         self.audit
-            .run_audited(entry, self.end_unless_claimed(&task, ending), with_counts)
+            .run_audited(entry, self.end_unless_claimed(asked), with_counts)
             .await
     }
 
-    /// Ends the letters of a task, unless another request does.
-    async fn end_unless_claimed(
-        &self,
-        task: &ResolveTask,
-        ending: LetterEnding,
-    ) -> ApiResult<ResolveResponse> {
+    /// Ends the letters that are asked for, unless another request does.
+    async fn end_unless_claimed(&self, asked: AskedEnding) -> ApiResult<ResolveResponse> {
         let until = self.clock.monotonic() + WORKING_TIME;
-        let (id, worked) = match self.claims.claim_ending(ending).await? {
-            SelectionClaim::Own(own) => {
-                let worked = self
-                    .ender
-                    .work_on_task(task, own.ending.after.clone(), until)
-                    .await;
-                log_progress(&own.ending, &worked);
-                let id = own.ending.id.clone();
-                self.claims
-                    .write_progress(*own, &worked, self.clock.now())
-                    .await?;
-                (id, worked)
-            }
-            SelectionClaim::Beside(other) => {
-                let worked = self
-                    .ender
-                    .work_on_task(task, other.after.clone(), until)
-                    .await;
-                log_progress(&other, &worked);
-                (other.id, worked)
-            }
+        let claim = self.claims.claim_ending(asked).await?;
+        let ending = match &claim {
+            SelectionClaim::Own(own) => &own.ending,
+            SelectionClaim::Beside(ending) => ending,
             SelectionClaim::Others(id) => {
                 return Ok(JsonResponse::in_progress(ResolveResponse {
-                    id: Some(id),
+                    id: Some(id.clone()),
                     in_progress: true,
                     ..ResolveResponse::default()
                 }));
             }
         };
-        Ok(JsonResponse::new(ResolveResponse {
-            id: Some(id),
-            ..worked.into_result()?
-        }))
+        let task = ResolveTask::for_ending(ending)?;
+        let after = ending.after.clone();
+        let worked = self.ender.work_on_task(&task, after, until).await;
+        log_progress(ending, &worked);
+        let id = Some(ending.id.clone());
+        let began_at = ending.began_at;
+        if let SelectionClaim::Own(own) = claim {
+            self.claims
+                .write_progress(*own, &worked, self.clock.now())
+                .await?;
+        }
+        Ok(JsonResponse::new(worked.into_result(id, began_at)?))
     }
 
     /// The subscription of a path; `None` if it is gone and has dead letters.

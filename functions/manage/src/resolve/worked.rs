@@ -1,10 +1,11 @@
 //! The progress of work on a selection, and the reason why it stopped there.
 
 use posthaste_core::api::ResolveResponse;
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{EndedCounts, LetterEnd, LetterEnding};
 
+use super::work_cursor::WorkCursor;
 use crate::answer::ApiError;
-use crate::paging::encode_cursor;
 
 /// Work that was done for a while.
 pub(super) struct ResolveProgress {
@@ -27,15 +28,25 @@ pub(super) enum StopReason {
 }
 
 impl ResolveProgress {
-    /// The answer to the request for it.
-    pub(super) fn into_result(self) -> Result<ResolveResponse, ApiError> {
-        let cursor = match self.stop {
+    /// The answer to the request for work of this id, which began at this time.
+    pub(super) fn into_result(
+        self,
+        id: Option<String>,
+        began_at: Timestamp,
+    ) -> Result<ResolveResponse, ApiError> {
+        let after = match self.stop {
             StopReason::Done => None,
-            StopReason::Late => self.after.as_deref().map(encode_cursor),
+            StopReason::Late => self.after,
             StopReason::Failed(error) => return Err(error),
         };
+        let cursor = after.map(|after| WorkCursor {
+            after,
+            id: id.clone(),
+            began_at: Some(began_at),
+        });
         Ok(ResolveResponse {
-            cursor,
+            id,
+            cursor: cursor.map(|cursor| cursor.encode()),
             ..self.answer
         })
     }

@@ -40,6 +40,13 @@ async fn trail(api: &Api) -> Vec<Value> {
         .collect()
 }
 
+/// The cursor with which the work is gone on with.
+fn cursor_of(work: &LetterEnding) -> String {
+    let after = work.after.as_deref();
+    let of = json!({ "after": after, "id": work.id, "beganAt": work.began_at });
+    cursor(&of.to_string())
+}
+
 fn ids(answer: &Answer) -> Vec<Value> {
     let page = answer.json();
     let work = page["work"].as_array().unwrap().iter();
@@ -123,7 +130,102 @@ async fn kept_work_is_no_open_work() {
         assert_eq!(answer.status, 200, "{:?}", answer.body);
         assert_ne!(answer.json()["id"], "open");
         assert_eq!(left(&api, &kept), None);
+        // It is found for its day, as it was.
+        let shown = api.get(OPEN).await.json();
+        assert_eq!(
+            (&shown["events"], shown["endedAt"].is_string()),
+            (&json!(41), true)
+        );
+        assert_eq!(ids(&api.get(WORK).await), ["open"]);
+        api.clock.advance(Duration::from_hours(24));
+        api.manage.finish_left(LeftWork::Old).await;
+        assert_eq!(api.get(OPEN).await.status, 404);
     }
+}
+
+/// A cursor of work that all is done of, and of work that was cancelled, comes after the same was
+/// asked for again.
+#[tokio::test]
+async fn late_cursor_leaves_ended_work_as_it_is() {
+    let api = api().await;
+    let ended = LetterEnding {
+        ended_at: Some(api.clock.now()),
+        ..begun(&api)
+    };
+    let late = json!({ "cursor": cursor_of(&ended) });
+    leave(&api, &ended);
+    let answer = ask(&api, "resolve", late.clone()).await;
+    assert_eq!((answer.status, &answer.json()["id"]), (200, &json!("open")));
+    assert_eq!(left(&api, &ended), Some(ended.clone()));
+    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
+    let answer = ask(&api, "resolve", late.clone()).await;
+    assert_eq!((answer.status, &answer.json()["id"]), (200, &json!("open")));
+    assert_eq!(api.get(OPEN).await.json()["events"], 41);
+    let cancelled = LetterEnding {
+        id: "cancelled".to_owned(),
+        ended_at: None,
+        cancelled_at: Some(api.clock.now()),
+        ..begun(&api)
+    };
+    leave(&api, &cancelled);
+    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
+    let late = json!({ "cursor": cursor_of(&cancelled) });
+    let refused = ask(&api, "resolve", late).await;
+    refused.problem(409, "incompatible");
+    assert_eq!(ids(&api.get(WORK).await), ["cancelled", "open"]);
+}
+
+/// Each request fixes its times; the cursor says when the first one did.
+#[tokio::test]
+async fn cursor_means_its_work_whenever_it_comes() {
+    let api = api().await;
+    // Time for one object of each request.
+    api.dead_letters
+        .slow_reads(&api.clock, Duration::from_secs(15));
+    let first = ask(&api, "resolve", json!({ "from": "9000d" })).await;
+    assert_eq!(first.status, 200, "{:?}", first.body);
+    let first = first.json();
+    assert_eq!(resolved(&api), [true, false, false]);
+    api.clock.advance(MINUTE);
+    let next = json!({ "from": "9000d", "cursor": first["cursor"] });
+    let second = ask(&api, "resolve", next).await.json();
+    assert_eq!(second["id"], first["id"], "{second}");
+    assert_eq!(resolved(&api), [true, true, false]);
+    let listed = api.get(WORK).await.json();
+    assert_eq!(
+        (
+            listed["work"].as_array().unwrap().len(),
+            &listed["work"][0]["events"]
+        ),
+        (1, &json!(2)),
+        "{listed}"
+    );
+    let one = format!("{WORK}/{}", first["id"].as_str().unwrap());
+    assert_eq!(api.delete(&one).await.status, 200);
+    api.clock.advance(MINUTE);
+    let next = json!({ "from": "9000d", "cursor": second["cursor"] });
+    let refused = ask(&api, "resolve", next).await;
+    refused.problem(409, "incompatible");
+    assert_eq!(resolved(&api), [true, true, false]);
+}
+
+/// A letter that came after the first request is no part of the work.
+#[tokio::test]
+async fn letter_written_meanwhile_is_no_part_of_the_work() {
+    let api = api().await;
+    let open = begun(&api);
+    leave(&api, &open);
+    api.clock.advance(Duration::from_hours(2));
+    let late = "ORDERS/BILLING/2026/11/21/11/d.json";
+    let letter = json!([{ "specversion": "1.0", "id": "4", "source": "/s", "type": "t" }]);
+    api.dead_letters.write(late, letter.to_string());
+    let next = json!({ "cursor": cursor_of(&open) });
+    let answer = ask(&api, "resolve", next).await.json();
+    assert_eq!(
+        (&answer["events"], &answer["leftOut"]["otherTime"]),
+        (&json!(2), &json!(1)),
+        "{answer}"
+    );
 }
 
 #[tokio::test]

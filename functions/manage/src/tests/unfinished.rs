@@ -338,7 +338,11 @@ async fn failing_store_keeps_the_place_of_the_work() {
     let answer = ask(&api, "resolve", json!({})).await;
     answer.problem(503, "unavailable");
     let open = work(&api, LetterEnd::Resolve, None);
-    assert_eq!(left(&api, &open).unwrap().after.as_deref(), Some(C));
+    let stopped = left(&api, &open).unwrap();
+    assert_eq!(stopped.after.as_deref(), Some(C));
+    // The objects behind are looked at again, and counted then.
+    let counts = stopped.done.unwrap();
+    assert_eq!((counts.events, counts.failed, counts.read), (3, 0, 3));
     api.dead_letters.when_read(|| {});
     api.dead_letters.mend_puts();
     api.clock.advance(MINUTE);

@@ -2,7 +2,8 @@
 //! few seconds, and manage finishes what its process could not.
 //!
 //! Key `ending/{digest}`, where the digest is of the subscription, its creation, the action and the
-//! selection, so that the same is not done twice at once. Versions 1 and 2; written, read and deleted
+//! selection, so that the same is not done twice at once. Work that has ended makes room for the same
+//! that is asked for again, under `ending/{digest}.{id}`. Versions 1 and 2; written, read and deleted
 //! by manage. Fixtures: `letter-ending-v1.json`, `letter-ending-v1-counts.json`,
 //! `letter-ending-v2-cancelled.json`, `letter-ending-v2-letters.json`.
 
@@ -31,6 +32,9 @@ const VERSION_1: u32 = 1;
 /// The version of work that was cancelled, or is about single letters. An older program would go on
 /// with the first, and would end whole objects: it leaves such work to a newer one.
 const VERSION_2: u32 = 2;
+
+/// Longest id of work, in bytes: that of a UUID.
+const WORK_ID_BYTES_MAX: usize = 36;
 
 /// What becomes of the selected letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +182,17 @@ impl LetterEnding {
         );
         selection_key(ENDING, &of)
     }
+
+    /// The key under which this work is kept once the same is asked for again.
+    pub fn kept_key(&self) -> String {
+        format!("{}.{}", self.key(), self.id)
+    }
+
+    /// Whether a text can be the id of work, and so part of a key.
+    pub fn is_work_id(text: &str) -> bool {
+        let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=WORK_ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_of_id)
+    }
 }
 
 #[cfg(test)]
@@ -303,6 +318,21 @@ mod tests {
         assert_eq!(key(Some(receiver(1))), key(Some(receiver(1))));
         assert_ne!(key(Some(receiver(1))), key(Some(receiver(2))));
         assert_ne!(key(Some(receiver(1))), key(None));
+    }
+
+    #[test]
+    fn kept_work_lies_behind_the_key_of_its_selection() {
+        let work = ending(LetterEnd::Resolve, json!({}));
+        assert_eq!(work.kept_key(), format!("{}.0b8b9c5e", work.key()));
+    }
+
+    #[test]
+    fn only_letters_digits_and_hyphens_are_an_id() {
+        let uuid = "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e";
+        assert!(LetterEnding::is_work_id(uuid));
+        for other in ["", "a/b", "..", "a b", &format!("{uuid}0")] {
+            assert!(!LetterEnding::is_work_id(other), "{other}");
+        }
     }
 
     #[test]
