@@ -38,8 +38,8 @@ pub(crate) struct FindSubscriptionsQuery {
 /// Find subscriptions of any topic
 ///
 /// By the beginnings of their names, by the URLs of their endpoints, or both. URLs are shown
-/// without their queries. A search ends after two seconds; the note then says that not every topic
-/// was searched, and it goes on with the cursor.
+/// without their queries. A search ends after two seconds, or at a topic that the store does not
+/// give; the note then says that not every topic was searched, and it goes on with the cursor.
 #[utoipa::path(get, path = "/subscriptions", tag = "subscriptions", params(FindSubscriptionsQuery),
     responses((status = 200, description = "One page of subscriptions", body = FoundSubscriptions),
         BadRequests, Problems))]

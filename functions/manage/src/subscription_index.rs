@@ -47,9 +47,14 @@ pub(crate) struct IndexedTopic {
     pub(crate) subscriptions: Arc<TopicSubscriptions>,
 }
 
-/// The subscriptions of a topic, in the order of their names in lower case.
+/// The subscriptions of a topic.
 #[derive(Debug, Default)]
-pub(crate) struct TopicSubscriptions(pub(crate) Vec<IndexedSubscription>);
+pub(crate) struct TopicSubscriptions {
+    /// In the order of their names in lower case.
+    pub(crate) all: Vec<IndexedSubscription>,
+    /// Whether there is no such topic any more.
+    pub(crate) is_gone: bool,
+}
 
 /// A subscription of the index. URLs have no query, which may hold a token.
 #[derive(Debug, Clone)]
@@ -158,7 +163,7 @@ impl IndexedTopic {
     }
 
     fn bytes(&self, key: &str) -> usize {
-        let subscriptions = &self.subscriptions.0;
+        let subscriptions = &self.subscriptions.all;
         let texts: usize = subscriptions
             .iter()
             .map(IndexedSubscription::text_bytes)
@@ -168,6 +173,14 @@ impl IndexedTopic {
 }
 
 impl TopicSubscriptions {
+    /// Those of a topic that was deleted.
+    pub(crate) fn of_gone_topic() -> Self {
+        Self {
+            all: Vec::new(),
+            is_gone: true,
+        }
+    }
+
     /// The subscriptions of a record.
     pub(crate) fn from_record(record: &TopicRecord) -> Self {
         let subscriptions = record.settings.subscriptions.iter();
@@ -185,7 +198,10 @@ impl TopicSubscriptions {
             })
             .collect();
         subscriptions.sort_by_cached_key(|it| it.name.folded());
-        Self(subscriptions)
+        Self {
+            all: subscriptions,
+            is_gone: false,
+        }
     }
 }
 

@@ -63,7 +63,11 @@ impl<P: Ports> SubscriptionFinder<P> {
             let page = if found.place.is_none() {
                 list.await?
             } else if let Some(page) = timeout_at(&self.clock, until, list).await {
-                page?
+                let Ok(page) = page else {
+                    found.end = SearchEnd::StoreFailed;
+                    break;
+                };
+                page
             } else {
                 found.end = SearchEnd::TimeIsUp;
                 break;
@@ -87,7 +91,8 @@ impl<P: Ports> SubscriptionFinder<P> {
         Ok(page)
     }
 
-    /// Searches the topics of a page until the time is up or the answer is full.
+    /// Searches the topics of a page until the time is up or the answer is full, or one of them cannot
+    /// be loaded now.
     async fn search_page(
         &self,
         search: &SubscriptionSearch,
@@ -115,7 +120,12 @@ impl<P: Ports> SubscriptionFinder<P> {
             let Some((key, read)) = read else {
                 return Ok(SearchEnd::Whole);
             };
-            match read? {
+            let read = match read {
+                // The next request begins with this topic.
+                Err(_) if found.place.is_some() => return Ok(SearchEnd::StoreFailed),
+                read => read?,
+            };
+            match read {
                 Ok(subscriptions) => {
                     let is_full = found.add_topic(search, &key, &subscriptions, now);
                     if is_full {
@@ -159,7 +169,7 @@ impl<P: Ports> SubscriptionFinder<P> {
                 }
             }
             (RevalidatedObject::Missing | RevalidatedObject::Unchanged, _) => {
-                (None, Arc::default())
+                (None, Arc::new(TopicSubscriptions::of_gone_topic()))
             }
         };
         let topic = IndexedTopic::new(listed, read_at, etag, Arc::clone(&subscriptions));
@@ -188,7 +198,7 @@ impl<P: Ports> SubscriptionFinder<P> {
     ) -> Result<TopicSubscriptions, ApiProblem> {
         let topic = self.records.stored_topic(key, Some(object))?.into_record();
         let subscriptions = topic.map(|(record, _)| TopicSubscriptions::from_record(&record));
-        Ok(subscriptions.unwrap_or_default())
+        Ok(subscriptions.unwrap_or_else(TopicSubscriptions::of_gone_topic))
     }
 }
 

@@ -16,6 +16,10 @@ pub(super) const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most unreadable topics that an answer names.
 const UNREADABLE_MAX: usize = 100;
 
+/// What a search says that has come to a topic which the store does not give now.
+const STORE_FAILED: &str =
+    "Not all was searched: a topic could not be read now. The next page goes on with it.";
+
 /// The character between the key of a topic and the name of its last subscription that was
 /// searched. No key of a topic has it.
 const CURSOR_SEPARATOR: char = ' ';
@@ -59,6 +63,8 @@ pub(super) enum SearchEnd {
     Whole,
     PageIsFull,
     TimeIsUp,
+    /// The store did not give the next topic.
+    StoreFailed,
 }
 
 impl SubscriptionSearch {
@@ -137,7 +143,7 @@ impl SearchFindings {
         now: Timestamp,
     ) -> bool {
         let wanted = subscriptions
-            .0
+            .all
             .iter()
             .filter(|it| search.is_ahead(key, it) && search.matches(it, now));
         for subscription in wanted {
@@ -155,6 +161,7 @@ impl SearchFindings {
                 name: Some(subscription.name.folded()),
             });
         }
+        self.topics_searched += usize::from(!subscriptions.is_gone);
         self.end_topic(key);
         false
     }
@@ -168,7 +175,6 @@ impl SearchFindings {
     }
 
     fn end_topic(&mut self, key: &str) {
-        self.topics_searched += 1;
         self.place = Some(SearchPlace {
             key: key.to_owned(),
             name: None,
@@ -177,11 +183,13 @@ impl SearchFindings {
 
     fn note(&self) -> Option<String> {
         let mut sentences = Vec::new();
-        if self.end == SearchEnd::TimeIsUp {
-            sentences.push(format!(
+        match self.end {
+            SearchEnd::TimeIsUp => sentences.push(format!(
                 "Not all was searched: the search ended after {} s. The next page goes on.",
                 SEARCH_TIME_MAX.as_secs()
-            ));
+            )),
+            SearchEnd::StoreFailed => sentences.push(STORE_FAILED.to_owned()),
+            SearchEnd::Whole | SearchEnd::PageIsFull => {}
         }
         if self.unreadable_total > 0 {
             sentences.push(format!(
@@ -198,7 +206,7 @@ impl SearchFindings {
             cursor: place.map(SearchPlace::to_cursor),
             note: self.note(),
             subscriptions: self.subscriptions,
-            topics_searched: self.topics_searched - self.unreadable_total,
+            topics_searched: self.topics_searched,
             unreadable: self.unreadable,
         }
     }

@@ -251,6 +251,62 @@ async fn store_that_fails_is_no_empty_answer() {
     api.get("/subscriptions").await.problem(503, "unavailable");
 }
 
+/// The record of a deleted topic is there until wake has seen it.
+#[tokio::test]
+async fn deleted_topic_does_not_count_as_searched() {
+    let api = three_topics().await;
+    let settings = topic_settings(json!({ "subscriptions": { "crm": billing() } }));
+    let mut gone = topic_record(topic_name("gone"), settings, api.clock.now());
+    gone.deleted_at = Some(api.clock.now());
+    api.state.write(&key("gone"), gone.render());
+    for _ in 0..2 {
+        let found = api.found("?name=crm").await;
+        assert_eq!(names(&found), ["invoices/crm"]);
+        assert_eq!(found["topicsSearched"], 3);
+        api.clock.advance(SECOND * 11);
+    }
+}
+
+/// The search ends before the topic, and the next one begins there: it has nothing to show while
+/// that lasts.
+#[tokio::test]
+async fn topic_out_of_reach_hides_none_before_it() {
+    let api = three_topics().await;
+    api.state.fail_reads_of(&key("orders"));
+    let found = api.found("").await;
+    assert_eq!(names(&found), ["invoices/billing-EU", "invoices/crm"]);
+    assert_eq!(found["topicsSearched"], 2);
+    let note = found["note"].as_str().unwrap();
+    assert!(note.contains("a topic could not be read now"), "{note}");
+    let next = format!(
+        "/subscriptions?cursor={}",
+        found["cursor"].as_str().unwrap()
+    );
+    api.get(&next).await.problem(503, "unavailable");
+}
+
+/// The list of topics has more than one page, and the second one fails.
+#[tokio::test]
+async fn second_page_of_topics_that_fails_ends_the_search() {
+    let api = Api::new();
+    api.write_topics(1_001);
+    let state = api.state.clone();
+    api.state.when_read(move || {
+        if state.reads() == 1_000 {
+            state.fail(ErrorKind::TimedOut);
+        }
+    });
+    let found = api.found("?name=billing&limit=1000").await;
+    assert_eq!(names(&found).len(), 1_000);
+    assert!(found["cursor"].is_string(), "{}", found["note"]);
+    assert!(
+        found["note"]
+            .as_str()
+            .unwrap()
+            .contains("could not be read now")
+    );
+}
+
 /// A change that a list cannot show, since it keeps the time and the size, is seen until the record
 /// has settled. Other changes are seen at any time.
 #[tokio::test]

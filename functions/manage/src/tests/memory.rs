@@ -29,6 +29,7 @@ struct Inner {
     fault: Mutex<Option<ErrorKind>>,
     put_fault: Mutex<Option<ErrorKind>>,
     damaged: Mutex<HashSet<String>>,
+    out_of_reach: Mutex<HashSet<String>>,
     moves: Mutex<BTreeMap<String, String>>,
     slow: Mutex<Option<(FixedClock, Duration)>>,
     hangs: AtomicBool,
@@ -70,6 +71,11 @@ impl Memory {
     /// Makes this object unreadable, until it is deleted.
     pub(crate) fn damage(&self, key: &str) {
         self.0.damaged.lock().unwrap().insert(key.to_owned());
+    }
+
+    /// Lets every read of this object time out.
+    pub(crate) fn fail_reads_of(&self, key: &str) {
+        self.0.out_of_reach.lock().unwrap().insert(key.to_owned());
     }
 
     /// Moves an object to the first of these keys when it is read, from there to the next one, and
@@ -185,6 +191,9 @@ impl ObjectStore for Memory {
                 ErrorKind::Damaged,
                 cause,
             ));
+        }
+        if self.0.out_of_reach.lock().unwrap().contains(key) {
+            return Err(PortError::new("read an object", ErrorKind::TimedOut));
         }
         let object = self.0.objects.lock().unwrap().get(key).cloned();
         // Others run between the read and what follows it.
