@@ -11,6 +11,9 @@ use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{NotDeadLetters, ReplayProgress, ResolvedLetters, RestoredLetter};
 use posthaste_ports::{ErrorKind, PortError};
 
+/// The reason why a letter in a place that was asked for cannot be sent.
+const NO_SUCH_PLACE: &str = "the object has no letter in this place";
+
 /// An object of dead letters.
 #[derive(Debug)]
 pub(in crate::jobs) struct LoadedLetters {
@@ -31,6 +34,8 @@ pub(in crate::jobs) struct PickedLetters {
     resolved: Vec<usize>,
     /// The places of events that were not asked for, with the reason.
     left_out: Vec<(usize, LeftOutReason)>,
+    /// The places that were asked for, and that the object does not have.
+    missing: Vec<usize>,
     /// The place after the last that was looked at.
     end: usize,
     /// True if that is the object's end.
@@ -78,11 +83,11 @@ pub(in crate::jobs) fn pick_letters(
         is_whole: true,
         ..PickedLetters::default()
     };
-    for (index, letter) in restore_all(bytes, subscription.delivery_schema)?
-        .into_iter()
-        .enumerate()
-        .skip(done)
-    {
+    let letters = restore_all(bytes, subscription.delivery_schema)?;
+    if let Some(places) = chosen.selection.named_letters(key) {
+        picked.missing = places.range(letters.len()..).copied().collect();
+    }
+    for (index, letter) in letters.into_iter().enumerate().skip(done) {
         if !chosen.selection.may_mean_letter(key, index) {
             picked.end = index + 1;
             continue;
@@ -161,6 +166,9 @@ impl PickedLetters {
             progress.add_failure(key, Some(index), why);
         }
         if failed.is_none() && self.is_whole {
+            for index in self.missing {
+                progress.add_failure(key, Some(index), NO_SUCH_PLACE.to_owned());
+            }
             progress.finish_object(key);
         } else {
             progress.reach_event(key, end);

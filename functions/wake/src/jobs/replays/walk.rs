@@ -480,7 +480,7 @@ mod tests {
     }
 
     /// Letters beside those that were named are neither sent nor counted, also where the walk rests
-    /// between them.
+    /// between them. Places that the object does not have count as failed, once.
     #[tokio::test]
     async fn only_letters_that_were_named_are_sent() {
         for rate in [1, 100] {
@@ -490,6 +490,7 @@ mod tests {
             let keys = kit.store.keys("ORDERS/BILLING/");
             let letters: Vec<_> = (0..100)
                 .step_by(2)
+                .chain([100, 250])
                 .map(|index| json!({ "object": keys[0], "index": index }))
                 .collect();
             let request = json!({ "letters": letters, "ratePerSecond": rate });
@@ -508,8 +509,13 @@ mod tests {
                 kit.clock.advance(Duration::from_mins(1));
                 after = run(&kit, rate).await.1;
             }
-            assert_eq!(counts(&after), (ReplayState::Done, [50, 50, 0]));
+            assert_eq!(counts(&after), (ReplayState::Done, [50, 50, 2]));
             assert!(after.progress.left_out.is_empty());
+            let failures = after.progress.failures.iter();
+            let places: Vec<_> = failures
+                .map(|failure| (&failure.key, failure.index))
+                .collect();
+            assert_eq!(places, [(&keys[0], Some(100)), (&keys[0], Some(250))]);
         }
     }
 
