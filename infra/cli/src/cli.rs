@@ -23,7 +23,7 @@ pub use audit::AuditArgs;
 pub use dead_letters::{
     DeadLetterFilterArgs, DeadLetterSelectionArgs, DeadLettersCommand, DeadLettersDeleteArgs,
     DeadLettersExportArgs, DeadLettersImportArgs, DeadLettersListArgs, DeadLettersReplayArgs,
-    ReplayRunArgs, ReplaysCommand, SubscriptionDeadLettersArgs,
+    LetterWorkCommand, ReplayRunArgs, ReplaysCommand, SubscriptionDeadLettersArgs,
 };
 pub use events::{
     AttemptsCommand, AttemptsListArgs, EventsCancelArgs, EventsCommand, EventsListArgs,

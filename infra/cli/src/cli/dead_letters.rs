@@ -30,6 +30,12 @@ pub enum DeadLettersCommand {
         /// The key of the object, as `list` shows it.
         object: String,
     },
+    /// List the work that resolves or deletes dead letters, show one, or cancel it.
+    Work {
+        // `list` when left out.
+        #[command(subcommand)]
+        command: Option<LetterWorkCommand>,
+    },
     /// Write dead letters for another installation, a line of JSON for each. An object goes as a
     /// whole: with all of its dead letters, where one of them is selected.
     #[command(after_help = examples::EXPORT_DEAD_LETTERS)]
@@ -188,6 +194,28 @@ pub enum ReplaysCommand {
     /// delivered.
     Cancel {
         /// The replay's id.
+        id: String,
+    },
+}
+
+/// `dead-letters work`.
+#[derive(Debug, Subcommand)]
+pub enum LetterWorkCommand {
+    /// List what is under way, and for a day what took more than one request and is done, or was
+    /// cancelled. The newest first.
+    List {
+        /// Only what has not ended.
+        #[arg(long)]
+        active: bool,
+    },
+    /// Show how far some work has come, and what is left to do.
+    Show {
+        /// The id of the work.
+        id: String,
+    },
+    /// Cancel work. What was done by then stays done.
+    Cancel {
+        /// The id of the work.
         id: String,
     },
 }

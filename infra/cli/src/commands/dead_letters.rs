@@ -1,10 +1,11 @@
 //! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of
-//! replays); their way to another installation.
+//! replays); the work that resolves or deletes; their way to another installation.
 
 mod export;
 mod file;
 mod import;
 mod pages;
+mod work;
 
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveResponse};
 use serde_json::json;
@@ -53,6 +54,7 @@ pub fn run(
             resolve_or_delete(session, DeadLetterAction::Delete, &arguments.selected)
         }
         DeadLettersCommand::Show { object } => show_object(session, object),
+        DeadLettersCommand::Work { command } => work::run(session, command.as_ref()),
         DeadLettersCommand::Export(arguments) => export::run(session, arguments),
         DeadLettersCommand::Import(arguments) => import::run(session, arguments),
     }
@@ -178,7 +180,10 @@ fn resolve_or_delete(
         let answer: ResolveResponse = session.client.send_for_json(call)?;
         if answer.in_progress {
             let id = answer.id.as_deref().unwrap_or_default();
-            let text = format!("another request does the same now ({id}); nothing was done");
+            let text = format!(
+                "another request does the same now; nothing was done. \
+                 `posthaste dead-letters work show {id}` shows how far it is."
+            );
             return Ok(CommandReply::new(json!(answer)).line(text));
         }
         total.id = answer.id;
