@@ -11,7 +11,7 @@ use posthaste_core::api::{ReplayPage, ReplayView};
 use posthaste_core::model::Timestamp;
 use serde::Deserialize;
 
-use self::display::{rate_text, state_badge, target_link};
+use self::display::{is_uncounted, rate_text, state_badge, target_link};
 use self::replay::{cancel, show_replay};
 use super::topic_names::TopicNames;
 use crate::address::PageAddress;
@@ -130,11 +130,19 @@ impl ReplaysPageQuery {
 
     fn replay_table(&self, page: &ReplayPage, now: Timestamp) -> Markup {
         let rows = page.replays.iter().map(|replay| replay_row(replay, now));
+        let uncounted = page.replays.iter().filter(|it| is_uncounted(it)).count();
         html! {
             @if page.replays.is_empty() {
                 (self.empty_note(page))
             } @else {
                 (data_table("Replays, the newest first", &COLUMNS, rows))
+            }
+            @if uncounted > 0 {
+                p.hint {
+                    "What became of the events is not counted of " (number(uncounted as u64)) " of these replays. \
+                     A list counts that of some at a time, and of none where the delivery log is off. The page \
+                     of a replay says it."
+                }
             }
         }
     }
@@ -163,7 +171,10 @@ fn replay_row(replay: &ReplayView, now: Timestamp) -> [Markup; 8] {
     [
         html! { a href=(PageAddress::new(&["replays", &replay.id])) { (foreign_text(&replay.id)) } },
         target_link(replay),
-        state_badge(replay),
+        html! {
+            (state_badge(replay))
+            @if is_uncounted(replay) { " " span.hint { "not counted" } }
+        },
         html! { (number(replay.found)) },
         html! { (number(replay.queued)) },
         html! { (number(replay.failed)) },

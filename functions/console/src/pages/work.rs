@@ -26,6 +26,10 @@ use crate::visit::PageVisit;
 /// Most rows of each part, so that the three of them stay within 100 KB.
 const PART_ROWS_MAX: usize = 20;
 
+/// Most work with dead letters that is read for the first rows: the API has it in no order that says
+/// which is new.
+const LETTER_WORK_READ_MAX: usize = 200;
+
 /// The routes of what is long.
 pub(crate) fn routes() -> PageRoutes {
     PageRoutes::new()
@@ -42,8 +46,10 @@ async fn show_page(
 ) -> PageResult {
     let replays = RequestTarget::new(&["replays"])
         .query("active", Some(true))
+        .query("newestFirst", Some(true))
         .query("limit", Some(PART_ROWS_MAX));
-    let letters = RequestTarget::new(&["dead-letters", "work"]).query("limit", Some(PART_ROWS_MAX));
+    let letters =
+        RequestTarget::new(&["dead-letters", "work"]).query("limit", Some(LETTER_WORK_READ_MAX));
     // The first page of all dead letters tells of recoveries.
     let recoveries = RequestTarget::new(&["dead-letters"]).query("limit", Some(1));
     let (replays, letters, recoveries) = join3(
@@ -61,7 +67,7 @@ async fn show_page(
             h2 { "Recoveries by themselves" }
             (loaded_part(recoveries.as_ref(), |page| recovery_table(&page.recoveries, &visit)))
             h2 { "Resolved or deleted dead letters" }
-            (loaded_part(letters.as_ref(), |page| letter_work_table(page, &visit)))
+            (loaded_part(letters.as_ref(), |page| letter_work_table(page, PART_ROWS_MAX, &visit)))
         }
         p.hint {
             "You may leave any of these: it goes on without a page. "

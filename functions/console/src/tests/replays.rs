@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::World;
 use super::logged::delivered;
+use crate::ConsoleState;
 use crate::api::RequestTarget;
 
 async fn begin(world: &World) -> String {
@@ -258,4 +259,48 @@ async fn replay_that_failed_in_part_says_how_many_arrived() {
         .get("/console/replays")
         .await
         .has(&[r#"<span class="badge good">done"#, "1 delivered, 1 failed"]);
+}
+
+/// What became of the events of twenty replays is counted at a time.
+#[tokio::test]
+async fn replays_whose_outcomes_are_not_counted_are_named() {
+    let world = World::with_billing().await;
+    world.log_records(&[delivered("order-1", world.ago(60))]);
+    for number in 0..21 {
+        let id = begin_with(&world, &json!({ "types": [format!("t{number}")] })).await;
+        change(&world, &id, |record| record.progress.queued = 1);
+    }
+    let page = world.get("/console/replays").await;
+    page.has(&["not counted of 1 of these replays"]);
+    let marked = page
+        .html
+        .matches(r#"<span class="hint">not counted</span>"#);
+    assert_eq!(marked.count(), 1);
+}
+
+/// A replay of which the log lacks records.
+fn partly_counted() -> serde_json::Value {
+    json!({ "id": "a", "topic": "Orders", "subscription": "Billing", "state": "Done", "objects": 1,
+        "found": 9, "queued": 9, "failed": 0, "createdAt": "2026-11-21T10:00:00Z",
+        "updatedAt": "2026-11-21T10:01:00Z", "request": {},
+        "outcomes": { "delivered": 5, "failedAgain": 3, "waiting": 1,
+            "completeUntil": "2026-11-21T10:16:00Z", "isPartial": true } })
+}
+
+#[tokio::test]
+async fn partial_outcomes_are_bounds() {
+    let one = axum::routing::get(async || axum::Json(partly_counted()));
+    let list = axum::routing::get(async || axum::Json(json!({ "replays": [partly_counted()] })));
+    let topics = axum::routing::get(async || axum::Json(json!({ "topics": [] })));
+    let api = axum::Router::new()
+        .route("/replays/a", one)
+        .route("/replays", list)
+        .route("/topics", topics);
+    let world = World::with_billing()
+        .await
+        .changed(|_, _| ConsoleState::new(api));
+    let page = world.get("/console/replays/a").await;
+    page.has(&["at least 5<", "at least 3<", "at most 1<"]);
+    let page = world.get("/console/replays").await;
+    page.has(&["at least 5 delivered, at least 3 failed"]);
 }

@@ -136,9 +136,37 @@ async fn page_with_much_under_way_stays_short() {
         world.state.write(&key, mark.to_string());
     }
     let page = world.get(PAGE).await;
-    page.has(&["All that have not ended", "There is more than is shown"]);
+    page.has(&["All that have not ended", "And 5 more"]);
     assert_eq!(page.html.matches("<tr role=\"row\"").count(), 3 * (20 + 1));
     assert!(page.html.len() < 100_000, "{} bytes", page.html.len());
+}
+
+/// The marks of work lie in no order.
+#[tokio::test]
+async fn open_work_is_first_and_then_the_newest() {
+    let world = World::with_billing().await;
+    let now = world.ago(0).as_millis();
+    for number in 0..25 {
+        let mut work = ending(&world);
+        work["id"] = format!("work-{number:02}").into();
+        work["beganAt"] = (now - 60_000 * (1 + number)).into();
+        if number < 24 {
+            work["endedAt"] = now.into();
+        }
+        let key = format!("ending/{:02}", (number * 7) % 25);
+        world.state.write(&key, work.to_string());
+    }
+    let page = world.get(PAGE).await;
+    let shown: Vec<_> = page
+        .html
+        .split("href=\"/console/work/work-")
+        .skip(1)
+        .collect();
+    let shown: Vec<_> = shown.iter().map(|rest| &rest[..2]).collect();
+    let newest = (0..19).map(|number| format!("{number:02}"));
+    let expected: Vec<_> = std::iter::once("24".to_owned()).chain(newest).collect();
+    assert_eq!(shown, expected);
+    page.has(&["And 5 more, which are older or have ended."]);
 }
 
 /// What cannot be read is said, and the page is there.

@@ -1,7 +1,7 @@
 //! Values of replays, as lists and the page of one replay show them.
 
 use maud::{Markup, html};
-use posthaste_core::api::{ReplayReason, ReplayState, ReplayView};
+use posthaste_core::api::{ReplayOutcomes, ReplayReason, ReplayState, ReplayView};
 
 use crate::display::number;
 use crate::pages::known_topic::subscription_link;
@@ -53,18 +53,38 @@ pub(crate) fn state_badge(replay: &ReplayView) -> Markup {
 
 /// What became of the events of a replay that has ended, where some did not get through.
 fn outcome_text(replay: &ReplayView) -> Option<String> {
-    let has_ended = matches!(
-        replay.state,
-        ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
-    );
     let (delivered, failed_again) = match &replay.outcomes {
         Some(outcomes) => (outcomes.delivered, outcomes.failed_again),
         None if replay.queued == 0 => (0, 0),
         None => return None,
     };
     let failed = failed_again + replay.failed;
-    (has_ended && failed > 0)
-        .then(|| format!("{} delivered, {} failed", number(delivered), number(failed)))
+    let at_least = at_least(replay.outcomes.as_ref());
+    (has_ended(replay) && failed > 0).then(|| {
+        let [delivered, failed] = [delivered, failed].map(number);
+        format!("{at_least}{delivered} delivered, {at_least}{failed} failed")
+    })
+}
+
+/// The words before numbers of events that have ended, where there may be more.
+pub(super) fn at_least(outcomes: Option<&ReplayOutcomes>) -> &'static str {
+    match outcomes {
+        Some(outcomes) if outcomes.is_partial => "at least ",
+        Some(_) | None => "",
+    }
+}
+
+/// Whether a replay has ended.
+pub(super) const fn has_ended(replay: &ReplayView) -> bool {
+    matches!(
+        replay.state,
+        ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
+    )
+}
+
+/// Whether a list does not say what became of the events of a replay that has ended.
+pub(super) const fn is_uncounted(replay: &ReplayView) -> bool {
+    has_ended(replay) && replay.queued > 0 && replay.outcomes.is_none()
 }
 
 /// Whether it is not known what became of each queued event.

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplaySource, ReplayState, ReplayView};
 use posthaste_core::model::{Timestamp, WrittenTime};
 
-use super::display::{rate_text, state_badge, target_link};
+use super::display::{at_least, has_ended, rate_text, state_badge, target_link};
 use crate::address::PageAddress;
 use crate::api::RequestTarget;
 use crate::console::PageContext;
@@ -81,13 +81,6 @@ pub(crate) async fn cancel(
     Ok(Redirect::to(&address_after(page, word, visit.now)))
 }
 
-const fn has_ended(view: &ReplayView) -> bool {
-    matches!(
-        view.state,
-        ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
-    )
-}
-
 /// Whether the page may still change by itself.
 fn is_changing(view: &ReplayView) -> bool {
     !has_ended(view)
@@ -128,12 +121,18 @@ fn progress_section(view: &ReplayView, now: Timestamp) -> Markup {
 }
 
 fn outcome_section(outcomes: &ReplayOutcomes) -> Markup {
+    let at_least = at_least(Some(outcomes));
+    // What the log lacks may have ended.
+    let at_most = if outcomes.is_partial { "at most " } else { "" };
+    let delivered = format!("{at_least}{}", number(outcomes.delivered));
+    let failed_again = format!("{at_least}{}", number(outcomes.failed_again));
+    let waiting = format!("{at_most}{}", number(outcomes.waiting));
     html! {
         h2 { "What became of the queued events" }
         div.tiles {
-            (count_tile("Delivered", outcomes.delivered, "the endpoint took them"))
-            (count_tile("Failed again", outcomes.failed_again, "new dead letters, or dropped"))
-            (count_tile("Waiting", outcomes.waiting, "still tried, or waiting until it recovers"))
+            (figure_tile("Delivered", &delivered, "the endpoint took them"))
+            (figure_tile("Failed again", &failed_again, "new dead letters, or dropped"))
+            (figure_tile("Waiting", &waiting, "still tried, or waiting until it recovers"))
         }
         p.hint {
             "Counted from the delivery log, which is complete until " (time_tag(outcomes.complete_until.0)) "."
@@ -146,10 +145,14 @@ fn outcome_section(outcomes: &ReplayOutcomes) -> Markup {
 }
 
 fn count_tile(title: &str, count: u64, meaning: &str) -> Markup {
+    figure_tile(title, &number(count), meaning)
+}
+
+fn figure_tile(title: &str, figure: &str, meaning: &str) -> Markup {
     html! {
         div.tile {
             p.hint { (title) }
-            p.figure { (number(count)) }
+            p.figure { (figure) }
             p.hint { (meaning) }
         }
     }

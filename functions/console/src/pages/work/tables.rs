@@ -1,5 +1,7 @@
 //! The tables of what is under way.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 use posthaste_core::api::{
     LetterWorkPage, LetterWorkView, RecoveryView, ReplayPage, ReplayState, ReplayView,
@@ -120,17 +122,30 @@ fn recovery_row(recovery: &RecoveryView, visit: &PageVisit) -> [Markup; 5] {
     ]
 }
 
-/// Dead letters that are being resolved or deleted, and those of the last day.
-pub(super) fn letter_work_table(page: &LetterWorkPage, visit: &PageVisit) -> Markup {
-    let rows = page.work.iter().map(|work| letter_work_row(work, visit));
+/// Dead letters that are being resolved or deleted, and those of the last day: what is under way first,
+/// and the newest first.
+pub(super) fn letter_work_table(
+    page: &LetterWorkPage,
+    rows_max: usize,
+    visit: &PageVisit,
+) -> Markup {
+    let mut work: Vec<_> = page.work.iter().collect();
+    work.sort_by_key(|work| (!is_open(work), Reverse(work.began_at)));
+    let rows = work.iter().take(rows_max);
+    let rows = rows.map(|work| letter_work_row(work, visit));
+    let more = work.len().saturating_sub(rows_max);
     html! {
-        @if page.work.is_empty() {
+        @if work.is_empty() {
             p.empty { "No dead letters are being resolved or deleted." }
         } @else {
             (data_table("Resolved or deleted dead letters", &LETTER_COLUMNS, rows))
             p.hint { "What has ended stays here for a day if it took long." }
         }
-        @if page.cursor.is_some() { p.hint { "There is more than is shown." } }
+        @if page.cursor.is_some() {
+            p.hint { "There is more than is shown, and it was not all read: newer work may be missing here." }
+        } @else if more > 0 {
+            p.hint { "And " (number(more as u64)) " more, which are older or have ended." }
+        }
     }
 }
 
