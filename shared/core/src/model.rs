@@ -57,6 +57,7 @@ pub mod visible;
 mod webhook_id;
 pub(crate) mod word;
 mod written_time;
+pub(crate) mod zero;
 
 pub use address::{AddressPolicy, AddressRefusal};
 pub use arrival_settings::ArrivalSettings;

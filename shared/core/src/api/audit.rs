@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::{IsoTimestamp, MemberChange};
 use crate::api::SubscriptionAction;
 use crate::model::word::display_the_word;
+use crate::model::zero::is_zero;
 use crate::model::{
     AUDIT_ENTRY_CHANGES_BYTES_MAX, AUDIT_TEXT_CHARS_MAX, KeyDigest, SubscriptionName, Timestamp,
     TopicName,
@@ -294,14 +295,6 @@ pub struct AuditEntry {
     /// The number of other members that differ, for which the entry had no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changes_left_out: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape that serde asks for"
-)]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl AuditEntry {

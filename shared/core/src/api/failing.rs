@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{IsoTimestamp, LinkScope, WaitingView};
 use crate::health::ArrivalShare;
 use crate::model::word::display_the_word;
+use crate::model::zero::is_zero;
 use crate::model::{OutcomeName, SubscriptionName, TopicName};
 
 /// What fails now. Subscriptions whose events arrive are left out.
@@ -194,11 +195,6 @@ impl FailingState {
             Self::Paused | Self::Pending | Self::Refused | Self::Disabled
         )
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

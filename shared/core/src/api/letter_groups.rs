@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::{IsoTimestamp, RecoveryView, ReplayFailure};
 use crate::model::DeadLetterReason;
+use crate::model::zero::is_zero;
 
 /// The dead letters of a subscription that were given up for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -69,12 +70,4 @@ pub struct LetterGroupPage {
     /// Left out where all are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape that serde asks for"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

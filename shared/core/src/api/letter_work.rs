@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoTimestamp, ResolveRequest};
+use crate::model::zero::is_zero;
 use crate::model::{SubscriptionName, TopicName};
 
 /// What becomes of the dead letters.
@@ -54,7 +55,7 @@ pub struct LetterWorkView {
     /// The request, with its times fixed and without its `letters`.
     pub request: ResolveRequest,
     /// The number of `letters` that it named.
-    #[serde(default, skip_serializing_if = "super::replay::is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub letters_named: usize,
     /// The time of the request.
     pub began_at: IsoTimestamp,

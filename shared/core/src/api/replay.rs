@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::{DeadLetterPlace, IsoTimestamp, LeftOutCounts};
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::word::display_the_word;
+use crate::model::zero::is_zero;
 use crate::model::{
     DeadLetterReason, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
     WrittenTime,
@@ -200,15 +201,6 @@ impl ReplayFailure {
             shown.push(self);
         }
     }
-}
-
-/// Whether a request named no letters.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-pub(super) fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// A replay.

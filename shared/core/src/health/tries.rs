@@ -8,6 +8,7 @@ use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
 use super::noted::NotedTries;
 use super::seen::{SeenTry, TryResult};
 use super::stuck::StuckEvents;
+use crate::model::zero::is_zero;
 use crate::model::{ArrivalSettings, OutcomeName, Timestamp};
 
 /// Minutes that are kept, at most: a day of tries that are rare.
@@ -487,9 +488,4 @@ fn older_event(
         (Some(one), Some(other)) if other.accepted_at < one.accepted_at => Some(other),
         (one, other) => one.or(other),
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::zero::is_zero;
 use crate::model::{RECOVERY_RATE_DEFAULT, RECOVERY_WITHIN_DEFAULT, Timestamp};
 
 /// Whether dead letters of an outage are sent again by themselves, and how.
@@ -26,14 +27,6 @@ pub struct EarlierLife {
     /// The number of times that recovery has sent it, this one included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recoveries: u8,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape that serde asks for"
-)]
-fn is_zero(count: &u8) -> bool {
-    *count == 0
 }
 
 impl RecoveryPolicy {

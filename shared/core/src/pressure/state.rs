@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LevelThresholds, PressureLevel, PressureMeasure, Resource};
 use crate::model::time::whole_millis;
+use crate::model::zero::is_zero;
 use crate::model::{ProducerTier, SubscriptionName, Timestamp, TopicName};
 
 /// Number of polls after which an embedded state is stale.
@@ -448,14 +449,6 @@ fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'
             worst
         }
     })
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(ms: &u64) -> bool {
-    *ms == 0
 }
 
 /// The topic and the subscription, in lower case, whose messages are in a group.

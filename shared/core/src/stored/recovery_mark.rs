@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::versioned_object;
 use super::keys::subscription_folder;
+use crate::model::zero::is_zero;
 use crate::model::{Identity, LetterPlace, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all marks.
@@ -131,14 +132,6 @@ pub struct RecoveryJob {
     pub id: String,
     /// The time at which it was begun: what is written later is no part of it.
     pub created_at: Timestamp,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape that serde asks for"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::api::{
     IsoTimestamp, LeftOutCounts, RecoveredOutage, ReplayFailure, ReplayReason, ReplayRequest,
     ReplaySource, ReplayState, ReplayView,
 };
+use crate::model::zero::is_zero;
 use crate::model::{
     DeadLetterReason, FormatError, Identity, LetterPlace, StoredFormat, SubscriptionCreation,
     SubscriptionName, Timestamp, TopicName, render_json,
@@ -179,14 +180,6 @@ pub struct ReplayProgress {
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape that serde asks for"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 fn known_state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReplayState, D::Error> {
