@@ -118,6 +118,7 @@ fn target_cell(row: &FailingTarget, state: Option<FailingState>) -> Markup {
             br;
             span.hint { "all on this host" }
         }
+        @if let Some(told) = told_text(row) { br; span.hint { (told) } }
         @if let (Some(link), true) = (&row.link, row.others > 0) {
             br;
             a href=(PageAddress::new(&["failing"]).query("name", Some(link)).query("state", state)) {
@@ -136,7 +137,6 @@ fn state_cell(row: &FailingTarget, now: Timestamp) -> Markup {
             span.hint { "its topic, or the state of its endpoint, cannot be read" }
         }
         @if let Some(since) = row.since { br; (relative_time(since.0, now)) }
-        @if let Some(told) = told_text(row) { br; span.hint { (told) } }
     }
 }
 
