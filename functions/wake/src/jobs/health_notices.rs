@@ -4,6 +4,7 @@
 //! An incident is written before its notice is sent, and marked afterwards. A run that is cut short
 //! in between leaves the same notice, with the same id, to the next.
 
+mod disproved;
 mod error;
 mod facts;
 mod sending;
@@ -19,6 +20,7 @@ use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::ended;
 use crate::run::WakeRun;
+use disproved::end_disproved_holds;
 use error::HealthJobError;
 use facts::{load_facts, load_missed_facts};
 use sending::HealthNotifier;
@@ -58,6 +60,7 @@ async fn decide_and_notify<P: Ports>(
         }
     }
     let facts = load_facts(run.ports, &book).await?;
+    end_disproved_holds(run.ports, &book, &facts).await?;
     let missed = load_missed_facts(run.ports, &book).await?;
     let now = run.ports.clock.now();
     let settings = &links.settings().arrivals;

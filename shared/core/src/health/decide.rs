@@ -67,7 +67,7 @@ impl HealthBook {
         self.close_incidents(now, settings);
         self.open_incidents(facts, now, settings);
         self.note_delays(now, settings);
-        self.forget_outdated(now, settings);
+        self.forget_outdated(facts, now, settings);
     }
 
     /// Whether a notice is due, or the passing of time may lead to a decision within the hour. Of
@@ -264,13 +264,21 @@ impl HealthBook {
         }
     }
 
-    fn forget_outdated(&mut self, now: Timestamp, settings: &ArrivalSettings) {
-        self.subscriptions.retain(|_, health| {
+    /// One that the circuit holds off stays, so that an arrival is noted which disproves the hold.
+    fn forget_outdated(
+        &mut self,
+        facts: &BTreeMap<String, HealthFacts>,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) {
+        self.subscriptions.retain(|key, health| {
             health.tries.forget_outdated(now, settings);
             let known_at = health.tries.known_at();
             let is_recent = known_at.is_some_and(|at| now < at + KNOWN_FOR);
             let is_open = health.incident.is_some() || health.delayed.is_some();
-            is_recent || is_open || health.tries.oldest_undelivered().is_some()
+            let is_held_off = facts.get(key).is_some_and(HealthFacts::is_held_off);
+            let does_wait = health.tries.oldest_undelivered().is_some();
+            is_recent || is_open || is_held_off || does_wait
         });
     }
 }

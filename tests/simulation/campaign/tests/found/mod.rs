@@ -28,6 +28,10 @@ pub(crate) fn all() -> Vec<(&'static str, Course)> {
             records_in_a_transaction_that_fails(),
         ),
         (
+            "on AWS a hold stayed of which the workers that delivered knew nothing",
+            hold_of_another_worker(),
+        ),
+        (
             "planted: a late answer to the last attempt was ignored",
             late_answer_to_the_last_attempt(),
         ),
@@ -322,6 +326,49 @@ fn clients_that_leave_in_the_middle() -> Course {
             Step::Pass(8 * 3600),
             leaves(Action::Disable, 3),
             leaves(Action::Pause, 9),
+        ],
+    }
+}
+
+/// Seed 502216.
+fn hold_of_another_worker() -> Course {
+    let published = |events| {
+        Publish(Publication {
+            topic: 0,
+            events,
+            kind: 1,
+            bytes: 0,
+            later: 0,
+            life: 0,
+            has_key: false,
+            gone: 0,
+        })
+    };
+    let mut world = calm(502_216, Place::Aws, Cloud);
+    world.workers = 3;
+    Course {
+        world,
+        subscribers: vec![
+            Subscriber {
+                attempts: 2,
+                is_hasty: true,
+                ..plain(1)
+            },
+            plain(0),
+            Subscriber {
+                at_once: 5,
+                ..plain(0)
+            },
+        ],
+        steps: vec![
+            published(1),
+            first_is(Behaviour::ClosesForSome),
+            Step::Behave {
+                of: 2,
+                like: Behaviour::Slow,
+            },
+            published(10),
+            Step::Pass(70),
         ],
     }
 }
