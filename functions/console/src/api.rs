@@ -2,6 +2,7 @@
 //! the same responses.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use posthaste_core::api::AuditCaller;
+use posthaste_core::api::events::ListTime;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt;
@@ -26,6 +28,8 @@ pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 pub(crate) struct ManageApi {
     router: Router,
     caller: AuditCaller,
+    /// The time that lists may take. `None` for that of the API.
+    list_time: Option<ListTime>,
 }
 
 /// The URL of a request.
@@ -123,12 +127,21 @@ impl ManageApi {
         Self {
             router,
             caller: AuditCaller::default(),
+            list_time: None,
         }
     }
 
     /// The same for requests of this visitor.
     pub(crate) fn for_caller(self, caller: AuditCaller) -> Self {
         Self { caller, ..self }
+    }
+
+    /// The same for a list of which a page shows what is found in this time.
+    pub(crate) fn within(&self, time: Duration) -> Self {
+        Self {
+            list_time: Some(ListTime(time)),
+            ..self.clone()
+        }
     }
 
     /// Asks for a resource.
@@ -254,6 +267,9 @@ impl ManageApi {
         }
         if let Some((name, value)) = condition {
             request = request.header(name, value);
+        }
+        if let Some(time) = self.list_time {
+            request = request.extension(time);
         }
         let request = request
             .extension(self.caller.clone())

@@ -1,7 +1,8 @@
 //! The attempts of one subscription, with the answers of its endpoint.
 
+use axum::Extension;
 use axum::extract::State;
-use posthaste_core::api::events::{RecordPage, RecordQuery};
+use posthaste_core::api::events::{ListTime, RecordPage, RecordQuery};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{RecordFilter, RecordKind};
 use posthaste_ports::{Clock, Ports};
@@ -28,6 +29,7 @@ pub(crate) async fn list_attempts<P: Ports>(
     State(clock): State<RequestClock<P>>,
     Path(path): Path<SubscriptionPath>,
     Query(query): Query<RecordQuery>,
+    time: Option<Extension<ListTime>>,
 ) -> ApiResult<RecordPage> {
     if query.subscription.is_some() {
         return Err(named_twice().into());
@@ -40,7 +42,14 @@ pub(crate) async fn list_attempts<P: Ports>(
         ..filter
     };
     let is_first = filter.after.is_none();
-    let page = events.log_page(record.as_ref(), filter, items).await?;
+    let page = events
+        .log_page(
+            record.as_ref(),
+            filter,
+            items,
+            time.map(|Extension(time)| time),
+        )
+        .await?;
     if is_first && is_empty(&page) {
         path.find_in(&record.ok_or_else(|| unknown_topic(&path.topic))?)?;
     }

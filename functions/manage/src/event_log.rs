@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use posthaste_core::api::IsoTimestamp;
-use posthaste_core::api::events::{LogGapView, LogNote, RecordPage, RecordQuery, RecordView};
+use posthaste_core::api::events::{
+    ListTime, LogGapView, LogNote, RecordPage, RecordQuery, RecordView,
+};
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::delivery_log::{
     DeliveryHistory, DeliveryState, RecordCursor, RecordFilter, RecordLookup,
@@ -53,15 +55,18 @@ impl<P: Ports> EventLog<P> {
             .await?)
     }
 
-    /// One page of records, the subscriptions under the names that were written.
+    /// One page of records, the subscriptions under the names that were written. It has what was
+    /// found in this time, which is at most that of every list.
     pub(crate) async fn log_page(
         &self,
         record: Option<&TopicRecord>,
         filter: RecordFilter,
         items: usize,
+        time: Option<ListTime>,
     ) -> Result<RecordPage, ApiError> {
         let complete_until = self.coverage.complete_until();
-        let until = self.clock.monotonic() + LIST_TIME_MAX;
+        let time = time.map_or(LIST_TIME_MAX, |ListTime(time)| time.min(LIST_TIME_MAX));
+        let until = self.clock.monotonic() + time;
         let listed = self
             .log
             .list_records(&filter, items, || self.clock.monotonic() < until)

@@ -52,7 +52,9 @@ pub(crate) async fn list_events<P: Ports>(
     let record = records.load_record(&path.topic).await?;
     let (filter, items) = read_query(&query, &path.topic, clock.now())?;
     let is_first = filter.after.is_none();
-    let page = events.log_page(record.as_ref(), filter, items).await?;
+    let page = events
+        .log_page(record.as_ref(), filter, items, None)
+        .await?;
     if is_first && record.is_none() && is_empty(&page) {
         return Err(unknown_topic(&path.topic).into());
     }

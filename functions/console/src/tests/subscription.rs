@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::response::IntoResponse;
+use axum::{Json, Router};
+use posthaste_core::api::events::ListTime;
 use posthaste_core::delivery_log::LogRecord;
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
@@ -171,6 +172,36 @@ async fn page_without_its_log_still_shows_state_and_buttons() {
         "The last attempts are not known now.",
         "its events arrive",
         &format!("action=\"{PAGE}/pause\""),
+    ]);
+}
+
+/// Each refresh waits a second for the log at most, and says what that left out.
+#[tokio::test]
+async fn attempts_that_take_long_are_searched_for_a_second() {
+    let world = plain().await;
+    let routes = world.api_routes.clone();
+    let answer = move |request: Request<Body>| {
+        let is_list = request.uri().path().ends_with("/attempts");
+        let time = request.extensions().get::<ListTime>().copied();
+        let routes = routes.clone();
+        async move {
+            if !is_list {
+                return routes.oneshot(request).await.into_response();
+            }
+            assert_eq!(time, Some(ListTime(Duration::from_secs(1))));
+            let back_to = "2023-11-14T20:00:00.000Z";
+            Json(json!({
+                "records": [], "searchedBackTo": back_to, "completeUntil": back_to, "cursor": "x",
+            }))
+            .into_response()
+        }
+    };
+    let world = world.changed(|_, _| ConsoleState::new(Router::new().fallback(answer)));
+    world.get(PAGE).await.has(&[
+        "No attempt was found so far.",
+        "2023-11-14 20:00:00",
+        "were not searched within a second.",
+        "Search further back</a>",
     ]);
 }
 

@@ -2,6 +2,7 @@
 
 mod gap;
 mod id_in_url;
+mod list_time;
 mod note;
 mod query;
 mod record;
@@ -19,6 +20,7 @@ use crate::model::{PAYLOAD_KEPT, Timestamp};
 
 pub use self::gap::{LogGapCause, LogGapView};
 pub use self::id_in_url::{EncodedId, EncodedIdError, IdInUrl, is_plain_path};
+pub use self::list_time::ListTime;
 pub use self::note::LogNote;
 pub use self::query::{EventQuery, RecordQuery};
 pub use self::record::{RecordPage, RecordView};

@@ -1,5 +1,7 @@
 //! The last attempts of a subscription: a chart of their response times, and a table.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use posthaste_core::api::events::{RecordPage, RecordView};
 use posthaste_core::delivery_log::LogResult;
@@ -9,7 +11,7 @@ use super::in_url::SubscriptionInUrl;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi};
 use crate::chart::{ChartDot, ChartUnit, DotChart};
-use crate::display::{CELL_CHARS_MAX, foreign_cut, number, relative_time};
+use crate::display::{CELL_CHARS_MAX, foreign_cut, number, relative_time, time_tag};
 use crate::page::problem_box;
 use crate::recent::ChartWindow;
 use crate::table::TableColumn::{self, Number, Text};
@@ -26,6 +28,10 @@ const ROWS_MAX: usize = 20;
 /// bound, the log of a subscription without attempts would be read to its beginning.
 const AGE_MAX: &str = "24h";
 const HOURS_MAX: u32 = 24;
+
+/// The time in which attempts are searched. The page refreshes every few seconds, and the rest of it
+/// does not wait for a long log.
+const SEARCH_TIME: Duration = Duration::from_secs(1);
 
 /// Longest address of an event in a link of the table: ids may be long, and a page is not.
 const ADDRESS_BYTES_MAX: usize = 500;
@@ -53,7 +59,7 @@ impl LastAttempts {
             .request_target(&["attempts"])
             .query("limit", Some(ATTEMPTS_MAX))
             .query("from", Some(AGE_MAX));
-        Self(api.get(target).await)
+        Self(api.within(SEARCH_TIME).get(target).await)
     }
 
     /// The chart and the table.
@@ -66,12 +72,13 @@ impl LastAttempts {
         };
         html! {
             @if page.records.is_empty() {
-                p.empty { (empty_note(page)) }
+                p.empty { (empty_note(page, named)) }
             } @else {
                 (response_chart(page, now))
                 (data_table("Last attempts", &COLUMNS, page.records.iter().take(ROWS_MAX)
                     .map(|record| attempt_row(named.topic, record, now))))
                 @if let Some(note) = &page.note { p.hint { (foreign_cut(note, NOTE_CHARS_MAX)) } }
+                @if page.cursor.is_some() && page.records.len() < ATTEMPTS_MAX { p.hint { (unsearched_note(page, named)) } }
             }
             div.actions {
                 a.button href=(named.list_path("events")) { "Events and attempts" }
@@ -81,15 +88,25 @@ impl LastAttempts {
     }
 }
 
-fn empty_note(page: &RecordPage) -> Markup {
+fn empty_note(page: &RecordPage, named: SubscriptionInUrl<'_>) -> Markup {
     html! {
         @if let Some(note) = &page.note {
             (foreign_cut(note, NOTE_CHARS_MAX))
         } @else if page.cursor.is_some() {
-            "No attempt was found in the time that this page has. The list of attempts searches further back."
+            "No attempt was found so far. " (unsearched_note(page, named))
         } @else {
             "There was no attempt within 24 hours."
         }
+    }
+}
+
+/// Says how far back the log was searched, with the way on.
+fn unsearched_note(page: &RecordPage, named: SubscriptionInUrl<'_>) -> Markup {
+    html! {
+        "Attempts before "
+        @if let Some(searched) = &page.searched_back_to { (time_tag(searched.0)) } @else { "these" }
+        " were not searched within a second. "
+        a href=(named.list_path("events")) { "Search further back" }
     }
 }
 

@@ -1,9 +1,14 @@
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use posthaste_core::api::events::ListTime;
 use posthaste_core::delivery_log::{LogHour, LogRecord, LogResult, RecordKind};
 use posthaste_delivery_log::{RowGroups, write_file};
 use serde_json::{Value, json};
 
 use super::{another, before, delivered, key, refused, write};
-use crate::tests::Api;
+use crate::tests::{ADMIN_KEY, Api};
 
 pub(super) const LIST: &str = "/topics/orders/events";
 const ATTEMPTS: &str = "/topics/Orders/subscriptions/Billing/attempts";
@@ -317,8 +322,29 @@ async fn the_newest_records_cost_few_reads() {
 #[tokio::test]
 async fn a_list_answers_what_it_has_when_its_time_is_over() {
     let api = filled().await;
-    api.log
-        .slow_reads(&api.clock, std::time::Duration::from_secs(6));
+    api.log.slow_reads(&api.clock, Duration::from_secs(6));
     let pages = all_pages(&api, LIST, "result=retry").await;
     assert_eq!(pages, [vec![], vec![], vec!["a"]]);
+}
+
+/// A page of the console that waits for a list gets what was found in its own time, and the way on.
+#[tokio::test]
+async fn list_with_a_time_of_its_own_ends_with_what_it_found() {
+    let api = Api::with_billing().await;
+    write(&api, "a", &[delivered("new", 5), delivered("old", 300)]);
+    let ask = async |time: Option<ListTime>| {
+        let mut request =
+            Request::get(ATTEMPTS).header("authorization", format!("Bearer {ADMIN_KEY}"));
+        if let Some(time) = time {
+            request = request.extension(time);
+        }
+        api.send(request.body(Body::empty()).unwrap()).await.json()
+    };
+    let whole = ask(None).await;
+    assert_eq!(whole["records"].as_array().unwrap().len(), 2);
+    assert!(whole["cursor"].is_null(), "{whole}");
+    let part = ask(Some(ListTime(Duration::ZERO))).await;
+    assert_eq!(part["records"][0]["id"], "new");
+    assert_eq!(part["records"].as_array().unwrap().len(), 1);
+    assert!(part["cursor"].is_string() && part["searchedBackTo"].is_string());
 }
