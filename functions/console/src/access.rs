@@ -5,6 +5,7 @@ mod guard;
 mod session_editor;
 mod sessions;
 mod sign_in;
+mod unavailable;
 mod visitors;
 
 pub(crate) use self::guard::guard_pages;

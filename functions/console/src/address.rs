@@ -71,6 +71,9 @@ impl Render for PageAddress {
 /// The last part of the path of a form that makes something new.
 pub(crate) const NEW: &str = "new";
 
+/// The last part of the path of a page that edits what is there.
+pub(crate) const EDIT: &str = "edit";
+
 /// The page of these parts.
 pub(crate) fn page_path(parts: &[&str]) -> String {
     PageAddress::new(parts).to_string()

@@ -32,6 +32,8 @@ pub(crate) struct ConsolePage {
     search_text: Option<String>,
     /// Time between two refreshes of its live parts.
     refresh: Option<Duration>,
+    /// Whether its visitor is signed out by it, and has no menu any more.
+    signs_out: bool,
 }
 
 /// The part of a session that the frame needs.
@@ -102,6 +104,7 @@ impl ConsolePage {
             body,
             search_text: None,
             refresh: None,
+            signs_out: false,
         }
     }
 
@@ -126,6 +129,14 @@ impl ConsolePage {
         }
     }
 
+    /// The same for a visitor who is signed out by it.
+    pub(crate) fn signing_out(self) -> Self {
+        Self {
+            signs_out: true,
+            ..self
+        }
+    }
+
     /// The page of a request that cannot be read.
     pub(crate) fn bad_request(detail: &str) -> Self {
         Self::new(
@@ -137,6 +148,7 @@ impl ConsolePage {
 
     /// The whole document.
     pub(crate) fn render(&self, frame: Option<&PageFrame>) -> String {
+        let frame = frame.filter(|_| !self.signs_out);
         let document = html! {
             (DOCTYPE)
             html lang="en" {

@@ -5,25 +5,34 @@ mod known;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::error::Error;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use posthaste_core::model::{FormatError, Timestamp};
 use posthaste_core::stored::{CONSOLE_SESSIONS, ConsoleSessions, OpenSession, SessionDigest};
 use posthaste_ports::{
-    Clock, ETag, ErrorKind, ObjectStore, PortError, PutCondition, RevalidatedObject, StoredObject,
+    Clock, ETag, ErrorKind, ObjectStore, PortError, PutCondition, RevalidatedObject,
 };
 use posthaste_services::{ObjectEdit, UpdateError, get_newer, update_object};
 
 use self::known::{COUNTS_UNREAD_MAX, KnownSessions, ReadList, ReadTime};
 
-/// Error of a list that can neither be read nor be changed.
-pub(crate) type SessionListError = UpdateError<Infallible>;
+/// Error of a list that can neither be read nor be changed. One of a newer version is an error too:
+/// it is not empty, and must stay as it is.
+pub(crate) type SessionListError = UpdateError<FormatError>;
 
 /// The open sessions, as one process knows them.
 #[derive(Debug, Default)]
 pub(crate) struct SessionBook(Mutex<KnownSessions>);
+
+/// The sessions of an object.
+struct StoredList {
+    open: ConsoleSessions,
+    /// Whether the object could be used. One that cannot counts as empty: then everybody signs in
+    /// again.
+    is_usable: bool,
+}
 
 /// The list after a change, with the sessions that the change ended.
 struct ChangedList {
@@ -42,14 +51,16 @@ impl SessionBook {
         if let Some(is_open) = self.recent_answer(clock, id) {
             return Ok(is_open);
         }
-        match self.read_again(state, clock).await {
-            Ok(list) if list.find_session(id).is_some() => Ok(!self.0.lock().has_ended(id)),
-            Ok(_) => {
-                self.0.lock().remember_ended(id);
+        match self.read_list(state, clock).await {
+            Ok(list) if list.open.find_session(id).is_some() => Ok(!self.0.lock().has_ended(id)),
+            Ok(list) => {
+                if list.is_usable {
+                    self.0.lock().remember_ended(id);
+                }
                 Ok(false)
             }
             Err(_) if self.counts_unread(clock, id) => Ok(true),
-            Err(error) => Err(UpdateError::Read(error)),
+            Err(error) => Err(error),
         }
     }
 
@@ -58,35 +69,51 @@ impl SessionBook {
         self.0.lock().has_open(id)
     }
 
+    /// Lets a session count as ended in this process, though the list may still have it.
+    pub(crate) fn refuse_session(&self, id: SessionDigest) {
+        self.0.lock().remember_ended(id);
+    }
+
     /// Reads the list, if it has changed, and returns it.
     pub(crate) async fn read_again<S: ObjectStore, C: Clock>(
         &self,
         state: &S,
         clock: &C,
-    ) -> Result<Arc<ConsoleSessions>, PortError> {
-        let read_at = ReadTime::now(clock);
-        let former = self.0.lock().list().cloned();
+    ) -> Result<Arc<ConsoleSessions>, SessionListError> {
+        let list = self.read_list(state, clock).await?;
+        Ok(list.open)
+    }
+
+    async fn read_list<S: ObjectStore, C: Clock>(
+        &self,
+        state: &S,
+        clock: &C,
+    ) -> Result<ReadList, SessionListError> {
+        let (read_at, former) = {
+            let mut known = self.0.lock();
+            (known.begin_read(clock), known.list().cloned())
+        };
         let former_etag = former.as_ref().and_then(|list| list.etag.as_ref());
-        let found = match get_newer(state, CONSOLE_SESSIONS, former_etag).await {
-            Err(error) if error.kind == ErrorKind::Damaged => {
-                report_unusable(&error);
-                RevalidatedObject::Missing
+        let mut found = get_newer(state, CONSOLE_SESSIONS, former_etag).await;
+        if found.as_ref().is_err_and(is_worth_a_retry) {
+            found = get_newer(state, CONSOLE_SESSIONS, former_etag).await;
+        }
+        let list = match (found, former) {
+            (Ok(RevalidatedObject::Changed(object)), _) => {
+                let list = StoredList::parse(&object.bytes).map_err(UpdateError::Edit)?;
+                list.read_at(read_at, Some(object.etag))
             }
-            found => found?,
-        };
-        let (open, etag) = match (found, former) {
-            (RevalidatedObject::Changed(object), _) => {
-                (Arc::new(usable_list(&object)), Some(object.etag))
+            (Ok(RevalidatedObject::Unchanged), Some(former)) => ReadList { read_at, ..former },
+            (Ok(RevalidatedObject::Missing | RevalidatedObject::Unchanged), _) => {
+                StoredList::missing().read_at(read_at, None)
             }
-            (RevalidatedObject::Unchanged, Some(former)) => (former.open, former.etag),
-            (RevalidatedObject::Missing | RevalidatedObject::Unchanged, _) => Default::default(),
+            (Err(error), _) if error.kind == ErrorKind::Damaged => {
+                StoredList::unusable(&error).read_at(read_at, None)
+            }
+            (Err(error), _) => return Err(UpdateError::Read(error)),
         };
-        self.0.lock().keep_list(ReadList {
-            open: Arc::clone(&open),
-            etag,
-            read_at,
-        });
-        Ok(open)
+        self.0.lock().keep_list(list.clone());
+        Ok(list)
     }
 
     /// Adds a session that begins. Returns the oldest ones, which ended for want of room.
@@ -117,10 +144,15 @@ impl SessionBook {
         &self,
         state: &S,
         clock: &C,
-        edit: impl FnMut(&mut ConsoleSessions) -> Vec<OpenSession> + Send,
+        mut edit: impl FnMut(&mut ConsoleSessions) -> Vec<OpenSession> + Send,
     ) -> Result<Vec<OpenSession>, SessionListError> {
-        let read_at = ReadTime::now(clock);
-        let written = write_list(state, read_at, edit).await;
+        let read_at = self.0.lock().begin_read(clock);
+        let mut written = write_list(state, read_at.wall, &mut edit).await;
+        if let Err(UpdateError::Read(error)) = &written
+            && is_worth_a_retry(error)
+        {
+            written = write_list(state, read_at.wall, &mut edit).await;
+        }
         let mut known = self.0.lock();
         let (changed, etag) = written.inspect_err(|_| known.doubt_list())?;
         for session in &changed.ended {
@@ -129,6 +161,7 @@ impl SessionBook {
         known.keep_list(ReadList {
             open: Arc::new(changed.open),
             etag,
+            is_usable: true,
             read_at,
         });
         Ok(changed.ended)
@@ -160,23 +193,66 @@ impl ChangedList {
     }
 }
 
+impl StoredList {
+    /// Reads the bytes of an object. Fails at those of a newer version.
+    fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        match ConsoleSessions::parse(bytes) {
+            Ok(open) => Ok(Self {
+                open,
+                is_usable: true,
+            }),
+            Err(error @ FormatError::Newer(_)) => Err(error),
+            Err(error) => Ok(Self::unusable(&error)),
+        }
+    }
+
+    /// The list of an installation that has none.
+    fn missing() -> Self {
+        Self {
+            open: ConsoleSessions::default(),
+            is_usable: true,
+        }
+    }
+
+    fn unusable(error: &(impl Error + 'static)) -> Self {
+        tracing::error!(
+            error = error as &dyn Error,
+            "the list of console sessions cannot be used; operators sign in again"
+        );
+        Self {
+            is_usable: false,
+            ..Self::missing()
+        }
+    }
+
+    fn read_at(self, read_at: ReadTime, etag: Option<ETag>) -> ReadList {
+        ReadList {
+            open: Arc::new(self.open),
+            etag,
+            is_usable: self.is_usable,
+            read_at,
+        }
+    }
+}
+
 /// Writes the list as `edit` changes it, without the sessions whose time is over. A damaged one is
 /// replaced.
 async fn write_list<S: ObjectStore>(
     state: &S,
-    read_at: ReadTime,
-    mut edit: impl FnMut(&mut ConsoleSessions) -> Vec<OpenSession> + Send,
+    now: Timestamp,
+    edit: &mut (impl FnMut(&mut ConsoleSessions) -> Vec<OpenSession> + Send),
 ) -> Result<(ChangedList, Option<ETag>), SessionListError> {
     let update = update_object(state, CONSOLE_SESSIONS, |found| {
-        let open = found.as_ref().map(usable_list).unwrap_or_default();
-        let changed = ChangedList::edit(open.without_ended(read_at.wall), &mut edit);
+        let list = found.map(|object| StoredList::parse(&object.bytes));
+        let list = list.unwrap_or_else(|| Ok(StoredList::missing()))?;
+        let changed = ChangedList::edit(list.open.without_ended(now), edit);
         Ok(ObjectEdit::Write(changed.open.render(), changed))
     });
     let updated = Box::pin(update).await;
     match updated {
         Err(UpdateError::Read(error)) if error.kind == ErrorKind::Damaged => {
-            report_unusable(&error);
-            let changed = ChangedList::edit(ConsoleSessions::default(), &mut edit);
+            let list = StoredList::unusable(&error);
+            let changed = ChangedList::edit(list.open, edit);
             let bytes = changed.open.render();
             let put = state.put(CONSOLE_SESSIONS, bytes, PutCondition::Always);
             let etag = Box::pin(put).await.map_err(UpdateError::Write)?;
@@ -186,16 +262,7 @@ async fn write_list<S: ObjectStore>(
     }
 }
 
-/// The sessions of an object. One that cannot be used has none: then everybody signs in again.
-fn usable_list(object: &StoredObject) -> ConsoleSessions {
-    ConsoleSessions::parse(&object.bytes)
-        .inspect_err(report_unusable)
-        .unwrap_or_default()
-}
-
-fn report_unusable(error: &(impl Error + 'static)) {
-    tracing::error!(
-        error = error as &dyn Error,
-        "the list of console sessions cannot be used; operators sign in again"
-    );
+/// Whether a second read may succeed where one failed with this error.
+fn is_worth_a_retry(error: &PortError) -> bool {
+    error.kind != ErrorKind::Damaged
 }

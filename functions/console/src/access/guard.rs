@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{OriginalUri, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH,
     SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -20,8 +20,10 @@ use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::timeout;
 use url::form_urlencoded;
 
-use super::form;
-use super::visitors::VisitorAccess;
+use super::form::{self, LostForm};
+use super::sessions::{self, SIGN_OUT};
+use super::unavailable::{explain_error, unavailable_page};
+use super::visitors::{VisitorAccess, VisitorError};
 use crate::console::PATH;
 use crate::cookie;
 use crate::extract::FormFields;
@@ -93,7 +95,7 @@ async fn respond<S: ObjectStore, C: Clock, E: Entropy>(
                 error = &error as &dyn std::error::Error,
                 "who is signed in to the console is not known"
             );
-            return framed_response(unavailable_page().into_response(), None);
+            return framed_response(answer_unknown(access, &error, request).await, None);
         }
     };
     if visitor.is_signed_in() || is_sign_in(&request) {
@@ -125,8 +127,7 @@ async fn admit_request<S: ObjectStore, C: Clock, E: Entropy>(
         Ok(mistake) => mistake,
         Err(page) => return framed_response(page.into_response(), frame.as_ref()),
     };
-    let is_over_tls = request.extensions().get::<OverTls>().is_some();
-    let is_secure = is_over_tls || !cookie::is_plain_loopback(request.headers());
+    let is_secure = keeps_to_https(&request);
     if is_signed_in {
         let peer = request.extensions().get::<PeerAddress>().copied();
         let caller = access.audit_caller(peer, &session);
@@ -176,7 +177,9 @@ async fn check_form(
         }
     });
     if mistake.is_some() && !is_sign_in {
-        return Err(form::expired_page(request.headers(), &fields));
+        let token = session.form_token(key);
+        let lost = LostForm::new(request, fields).with_token(&token);
+        return Err(form::expired_page(&lost));
     }
     request.extensions_mut().insert(fields);
     Ok(mistake)
@@ -185,22 +188,56 @@ async fn check_form(
 /// The response to a visitor who is not signed in.
 async fn send_to_sign_in<S: ObjectStore, C: Clock, E: Entropy>(
     access: &VisitorAccess<S, C, E>,
-    mut request: Request,
+    request: Request,
 ) -> Response {
-    let asked = requested_page(&request);
+    let asked = form::requested_page(&request);
     if request.method() != Method::POST {
         if form::is_from_elsewhere(request.headers()) {
             return ([(REFRESH, "0")], reload_page(&asked)).into_response();
         }
         return Redirect::to(&sign_in_url(&asked)).into_response();
     }
+    let lost = read_lost_form(access, request).await;
+    form::signed_out_page(&lost, &sign_in_url(&asked)).into_response()
+}
+
+/// The response to a visitor of whom it is not known whether they are signed in.
+async fn answer_unknown<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &VisitorAccess<S, C, E>,
+    error: &VisitorError,
+    request: Request,
+) -> Response {
+    if request.method() != Method::POST || is_sign_in(&request) {
+        return unavailable_page(error).into_response();
+    }
+    let is_sign_out = request.uri().path() == SIGN_OUT;
+    if is_sign_out && !form::is_from_elsewhere(request.headers()) {
+        let session = access.refuse_signed_session(request.headers());
+        let is_secure = keeps_to_https(&request);
+        return sessions::signed_out_here(session.as_ref(), explain_error(error), is_secure);
+    }
+    let lost = read_lost_form(access, request).await;
+    form::unsent_page(explain_error(error), &lost).into_response()
+}
+
+/// Whether the cookies of a request are for https alone.
+fn keeps_to_https(request: &Request) -> bool {
+    let is_over_tls = request.extensions().get::<OverTls>().is_some();
+    is_over_tls || !cookie::is_plain_loopback(request.headers())
+}
+
+/// Reads the form of a visitor who is not known to be signed in, if not too many are read now.
+async fn read_lost_form<S: ObjectStore, C: Clock, E: Entropy>(
+    access: &VisitorAccess<S, C, E>,
+    mut request: Request,
+) -> LostForm {
     let fields = match access.lost_forms.try_acquire() {
         Ok(_place) => form::read_fields(&mut request, form::LOST_BYTES_MAX)
             .await
             .unwrap_or_default(),
         Err(_) => FormFields::default(),
     };
-    form::signed_out_page(request.headers(), &fields, &sign_in_url(&asked)).into_response()
+    LostForm::new(&request, fields)
 }
 
 /// Puts the page of a response into its frame, and adds the headers that every response has.
@@ -238,24 +275,6 @@ fn sign_in_url(asked: &str) -> String {
         return format!("{PATH}/sign-in");
     }
     format!("{PATH}/sign-in?{query}")
-}
-
-/// The page that was asked for.
-fn requested_page(request: &Request) -> String {
-    let uri = request
-        .extensions()
-        .get::<OriginalUri>()
-        .map_or(request.uri(), |OriginalUri(uri)| uri);
-    uri.path_and_query()
-        .map_or(PATH, |asked| asked.as_str())
-        .to_owned()
-}
-
-/// The page where the state store fails.
-pub(super) fn unavailable_page() -> ConsolePage {
-    let body = html! { p { "The state store does not answer. Try again in a few seconds." } };
-    ConsolePage::new("The console cannot be shown", body)
-        .with_status(StatusCode::SERVICE_UNAVAILABLE)
 }
 
 fn too_slow_page() -> ConsolePage {

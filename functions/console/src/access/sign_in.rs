@@ -14,8 +14,8 @@ use posthaste_core::stored::OpenSession;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::{CompletingWork, WrongKeyAnswer};
 
-use super::guard::unavailable_page;
-use super::visitors::VisitorAccess;
+use super::unavailable::unavailable_page;
+use super::visitors::{VisitorAccess, VisitorError};
 use crate::cookie;
 use crate::extract::{FormFields, PageQuery};
 use crate::pages::sign_in::{self, SignInQuery};
@@ -81,7 +81,7 @@ where
             error = &error as &dyn Error,
             "a sign-in to the console was not written down"
         );
-        return unavailable_page().into_response();
+        return unavailable_page(&VisitorError::List(error)).into_response();
     }
     tracing::info!("signed in to the console");
     let cookie = cookie::set_header(&session, &visit.key, visit.now, visit.is_secure);

@@ -1,23 +1,41 @@
 //! The check of visitors: who is signed in, and who may be.
 
 use std::error::Error;
+use std::time::Duration;
 
 use axum::http::HeaderMap;
 use posthaste_core::api::{AuditCaller, AuditDoor, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
-use posthaste_services::WrongKeys;
 use posthaste_services::audit::note_refused_keys;
+use posthaste_services::{WrongKeys, timeout};
 use tokio::sync::Semaphore;
 
 use super::session_editor::SessionEditor;
 use crate::cookie;
 use crate::session::{ConsoleSession, SessionKey};
-use crate::session_book::SessionBook;
+use crate::session_book::{SessionBook, SessionListError};
 use crate::session_key::{CachedSessionKey, KeyPorts, SessionKeyError};
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
 const LOST_FORMS_MAX: usize = 16;
+
+/// Longest time for finding out who is signed in. What a form has can still be given back then.
+const FIND_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Reasons for which it is not known who is signed in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum VisitorError {
+    /// The key of sessions could neither be read nor be made.
+    #[error("failed to find the key of console sessions")]
+    Key(#[from] SessionKeyError),
+    /// The list of sessions could not be read.
+    #[error("failed to read the list of console sessions")]
+    List(#[from] SessionListError),
+    /// The store did not answer in time.
+    #[error("no answer of the state store within {} s", FIND_TIME_MAX.as_secs())]
+    TooSlow,
+}
 
 /// Checks visitors: those with the admin key get in.
 #[derive(Debug)]
@@ -110,7 +128,18 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         &self,
         headers: &HeaderMap,
         now: Timestamp,
-    ) -> Result<(SessionKey, Option<ConsoleSession>), SessionKeyError> {
+    ) -> Result<(SessionKey, Option<ConsoleSession>), VisitorError> {
+        let finding = self.look_for_session(headers, now);
+        timeout(&self.clock, FIND_TIME_MAX, finding)
+            .await
+            .unwrap_or(Err(VisitorError::TooSlow))
+    }
+
+    async fn look_for_session(
+        &self,
+        headers: &HeaderMap,
+        now: Timestamp,
+    ) -> Result<(SessionKey, Option<ConsoleSession>), VisitorError> {
         let key = self.session_key.get_or_read(&self.key_ports()).await?;
         let session = self.open_session(headers, &key, now).await?;
         if session.is_some() || cookie::session_values(headers).next().is_none() {
@@ -132,7 +161,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         headers: &HeaderMap,
         key: &SessionKey,
         now: Timestamp,
-    ) -> Result<Option<ConsoleSession>, SessionKeyError> {
+    ) -> Result<Option<ConsoleSession>, VisitorError> {
         let values: Vec<_> = cookie::session_values(headers).collect();
         for value in values {
             let Some(session) = ConsoleSession::parse(&value, key, now) else {
@@ -144,6 +173,18 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
             }
         }
         Ok(None)
+    }
+
+    /// Lets the session of a request count as ended in this process, if it can be known without the
+    /// store.
+    pub(super) fn refuse_signed_session(&self, headers: &HeaderMap) -> Option<ConsoleSession> {
+        let now = self.clock.now();
+        let key = self.session_key.cached_key()?;
+        let session = cookie::signed_in_values(headers)
+            .filter_map(|value| ConsoleSession::parse(&value, &key, now))
+            .find(|session| session.is_signed_in)?;
+        self.sessions.refuse_session(session.digest());
+        Some(session)
     }
 
     /// A visitor who is signed in by this session, as the audit trail has it.

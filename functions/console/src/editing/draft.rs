@@ -28,6 +28,10 @@ pub(crate) enum EditStep {
     ShowForm,
     /// Show the settings as YAML.
     ShowYaml,
+    /// Leave for the page of what is edited.
+    LeaveForNow,
+    /// Leave for the part of that page that takes something away.
+    LeaveForDanger,
 }
 
 /// A text that is edited.
@@ -49,6 +53,8 @@ impl EditStep {
             "edit" => Self::Edit,
             "form" => Self::ShowForm,
             "yaml" => Self::ShowYaml,
+            "now" => Self::LeaveForNow,
+            "danger" => Self::LeaveForDanger,
             _ => Self::Check,
         }
     }

@@ -5,9 +5,11 @@ use maud::{Markup, html};
 use posthaste_core::stored::{ConsoleSessions, OpenSession};
 
 use crate::address::PageAddress;
+use crate::console::PATH;
 use crate::display::{number, relative_time, time_tag};
 use crate::page::{ConsolePage, MenuSection};
 use crate::parts::{DoneNoticeQuery, button_form};
+use crate::session::ConsoleSession;
 use crate::table::TableColumn::{self, Text};
 use crate::table::data_table;
 use crate::visit::PageVisit;
@@ -108,12 +110,38 @@ fn end_all_form(visit: &PageVisit, open: usize) -> Markup {
     }
 }
 
-/// The page where the store failed before a session was known to have ended.
-pub(crate) fn not_ended_page() -> ConsolePage {
+/// The page of a browser that is signed out, where the end of its session was not written.
+pub(crate) fn signed_out_here_page(session: Option<&ConsoleSession>, reason: &str) -> ConsolePage {
+    let tag = session.map(|session| session.digest().tag());
     let body = html! {
-        p { "The state store does not answer, so the session may still be open. Try again in a few seconds." }
+        p { "This browser is signed out." }
+        p { (reason) }
+        p {
+            "The end of the session "
+            @if let Some(tag) = &tag { code { (tag) } " " }
+            "was not written down: who has a copy of its cookie may still be signed in, until "
+            @if let Some(session) = session { (time_tag(session.ends_at)) } @else { "12 hours after the sign-in" }
+            " at the latest."
+        }
+        p {
+            "To end it for everybody, sign in again and end "
+            @if let Some(tag) = &tag { code { (tag) } } @else { "it" }
+            " under Who is signed in."
+        }
+        p { a.button href={ (PATH) "/sign-in?next=" (PATH) "/sessions" } { "Sign in again" } }
+    };
+    ConsolePage::new("This browser is signed out", body)
+        .signing_out()
+        .with_status(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// The page where the store failed before other sessions were known to have ended.
+pub(crate) fn not_ended_page(reason: &str) -> ConsolePage {
+    let body = html! {
+        p { (reason) }
+        p { "What was to end may still be open, and this browser is still signed in." }
         p { a href=(PageAddress::new(&["sessions"])) { "Who is signed in" } }
     };
-    ConsolePage::new("You may still be signed in", body)
+    ConsolePage::new("Sessions may still be open", body)
         .with_status(StatusCode::SERVICE_UNAVAILABLE)
 }

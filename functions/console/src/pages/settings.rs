@@ -8,10 +8,12 @@ mod fields;
 mod form;
 mod form_tab;
 mod help;
+mod leave;
 mod present;
 mod review;
 mod target;
 mod template;
+mod typed;
 mod yaml_tab;
 
 use axum::Router;
@@ -25,9 +27,11 @@ use serde_json::Value;
 use self::created::created_page;
 use self::editor::SettingsEditor;
 use self::form::SettingsForm;
+use self::leave::leave_for_page;
 use self::present::{PresentSettings, taken_name_mistake};
 use self::review::review_page;
 use self::target::EditedTarget;
+pub(crate) use self::typed::TypedSettings;
 use crate::console::{PageContext, PageRoutes};
 use crate::editing::{EditStep, SettingsDraft};
 use crate::extract::{FormFields, PageQuery};
@@ -122,6 +126,9 @@ async fn submit_form(
         EditStep::Edit | EditStep::ShowForm | EditStep::ShowYaml
     ) {
         return Ok(editor.form_page(&[]).into_response());
+    }
+    if let Some(page) = target.page_to_leave_for(step) {
+        return Ok(leave_for_page(&pages.api, &editor, &page).await);
     }
     let present = PresentSettings::load(&pages.api, &target)
         .await

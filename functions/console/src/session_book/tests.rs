@@ -27,9 +27,14 @@ struct World {
 impl World {
     /// A store on which these operations fail once the plan is switched on.
     fn with_fault(fault: CallFault, operations: &'static [PortOperation]) -> Self {
-        let memory = MemoryStore::default();
         let plan = FaultPlan::at(fault, |effect| operations.contains(&effect.operation));
         plan.switch(false);
+        Self::with_plan(plan)
+    }
+
+    /// A store that fails by this plan.
+    fn with_plan(plan: FaultPlan) -> Self {
+        let memory = MemoryStore::default();
         let calls = RecordedCalls::default();
         let faulty = Faulty::new(memory.clone(), "state", &plan);
         Self {
@@ -193,7 +198,7 @@ async fn failed_end_leaves_the_session_open() {
 
 #[tokio::test]
 async fn unusable_list_is_empty_and_replaced() {
-    for bad in ["", "{}", r#"{"v":2,"sessions":[]}"#] {
+    for bad in ["", "{}", r#"{"v":1,"sessions":[1]}"#] {
         let world = World::new();
         world.add(&world.first, 1).await.unwrap();
         world.memory.write(CONSOLE_SESSIONS, bad);
@@ -207,6 +212,77 @@ async fn unusable_list_is_empty_and_replaced() {
     assert!(!world.is_open(&world.first, 1).await.unwrap());
     world.add(&world.first, 2).await.unwrap();
     assert!(world.first.is_known_open(world.session(2).id));
+}
+
+/// A list that could not be used once ends no session for good.
+#[tokio::test]
+async fn mended_list_has_its_sessions_again() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    let whole = world.memory.objects_under(CONSOLE_SESSIONS);
+    world.memory.write(CONSOLE_SESSIONS, "{");
+    world.clock.advance(READ_AGAIN_AFTER);
+    for book in [&world.first, &world.second] {
+        assert!(!world.is_open(book, 1).await.unwrap());
+    }
+    world.memory.write(CONSOLE_SESSIONS, whole[0].1.clone());
+    world.clock.advance(READ_AGAIN_AFTER);
+    for book in [&world.first, &world.second] {
+        assert!(world.is_open(book, 1).await.unwrap());
+    }
+}
+
+/// A list that a newer program wrote is neither empty nor overwritten.
+#[tokio::test]
+async fn list_of_a_newer_version_is_an_error_and_stays() {
+    let newer = r#"{"v":2,"open":[]}"#;
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    world.memory.write(CONSOLE_SESSIONS, newer);
+    let unread = world.is_open(&world.second, 1).await;
+    assert!(matches!(
+        unread,
+        Err(UpdateError::Edit(FormatError::Newer(2)))
+    ));
+    let unwritten = world.add(&world.second, 2).await;
+    assert!(matches!(unwritten, Err(UpdateError::Edit(_))));
+    assert!(world.end(&world.first, 1).await.is_err());
+    let left = world.memory.objects_under(CONSOLE_SESSIONS);
+    assert_eq!(left[0].1, newer);
+    assert!(world.is_open(&world.first, 1).await.unwrap(), "known");
+    world.clock.advance(COUNTS_UNREAD_MAX);
+    assert!(world.is_open(&world.first, 1).await.is_err());
+}
+
+/// One read that fails is made again; what it would have answered is not lost.
+#[tokio::test]
+async fn failed_read_is_made_once_more() {
+    for operation in [PortOperation::GetIfChanged, PortOperation::Get] {
+        let fault = CallFault::Before(ErrorKind::TimedOut);
+        let plan = FaultPlan::nth_of(0, fault, move |effect| effect.operation == operation);
+        plan.switch(false);
+        let world = World::with_plan(plan);
+        world.add(&world.first, 1).await.unwrap();
+        world.clock.advance(COUNTS_UNREAD_MAX);
+        world.plan.switch(true);
+        assert!(world.is_open(&world.first, 1).await.unwrap());
+        assert!(world.is_open(&world.second, 1).await.unwrap());
+    }
+    let fault = CallFault::Before(ErrorKind::TimedOut);
+    let plan = FaultPlan::nth_of(0, fault, |effect| effect.operation == PortOperation::Get);
+    let world = World::with_plan(plan);
+    world.add(&world.first, 1).await.unwrap();
+    assert!(world.first.is_known_open(world.session(1).id));
+}
+
+#[tokio::test]
+async fn refused_session_is_over_in_this_process_alone() {
+    let world = World::new();
+    world.add(&world.first, 1).await.unwrap();
+    world.first.refuse_session(world.session(1).id);
+    assert!(!world.is_open(&world.first, 1).await.unwrap());
+    assert!(world.is_open(&world.second, 1).await.unwrap());
+    assert_eq!(world.end(&world.first, 1).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use posthaste_ports::Clock;
+use serde_json::json;
+use url::form_urlencoded;
 
 use super::{ADMIN_KEY, World};
 use crate::session::SIGNED_IN;
@@ -218,6 +220,52 @@ async fn a_text_that_was_typed_comes_back_when_the_session_has_ended() {
         "{}",
         other.html
     );
+    let text = other.text();
+    let go_on = [("name", "orders"), ("text", &text), ("step", "edit")];
+    let shown = world.send_form(&other, "/console/topics/new", &go_on).await;
+    shown.has(&["\ninputSchema: &lt;b&gt;</textarea>", r#"value="orders""#]);
+}
+
+/// All fields of the form are given back as YAML, but no secret that was typed.
+#[tokio::test]
+async fn fields_of_settings_come_back_without_secrets() {
+    let world = World::signed_in().await;
+    world.put(&["topics", "orders"], json!({})).await;
+    let new = "/console/topics/orders/subscriptions/new";
+    let page = world.get(new).await;
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let base = format!("endpoint: {{ url: x }}\nsigning: {{ secrets: [{secret}] }}\n");
+    let fields = [
+        ("name", "billing"),
+        ("tab", "form"),
+        ("base", &base),
+        ("endpoint.url", "https://billing.example.com/"),
+        ("filter.subjectBeginsWith", "<orders>"),
+    ];
+    world.clock.advance(SIGNED_IN);
+    let ended = world.send_form(&page, new, &fields).await;
+    assert_eq!(ended.status, 403);
+    for text in [
+        "url: https://billing.example.com/",
+        "subjectBeginsWith: &lt;orders&gt;",
+        "<bdi>billing</bdi>",
+        "Type them again.",
+    ] {
+        assert!(ended.html.contains(text), "{text}: {}", ended.html);
+    }
+    assert!(!ended.html.contains(secret), "{}", ended.html);
+    // Going on is for pages of settings alone: elsewhere the same fields may do something.
+    let deletion = "/console/topics/orders/delete";
+    let ended = world.send_form(&page, deletion, &fields).await;
+    assert_eq!(ended.status, 403);
+    assert!(!ended.html.contains("textarea"), "{}", ended.html);
+    let mut foreign = form_urlencoded::Serializer::new(String::new());
+    let foreign = Request::post(new)
+        .header("sec-fetch-site", "cross-site")
+        .body(Body::from(foreign.extend_pairs(&fields).finish()));
+    let shown = world.send(foreign.unwrap()).await;
+    assert_eq!(shown.status, 403);
+    assert!(!shown.html.contains("textarea"), "{}", shown.html);
 }
 
 #[tokio::test]

@@ -161,27 +161,44 @@ async fn trail_has_sign_in_changes_and_sign_out_of_a_session() {
     );
 }
 
-/// The writes of a sign-out: the entry, the list of sessions, the end of the entry.
+/// The writes of a sign-out: the entry, the list of sessions, the end of the entry. The browser is
+/// signed out whichever fails.
 #[tokio::test]
-async fn sign_out_whose_write_fails_keeps_the_session() {
+async fn sign_out_whose_write_fails_signs_this_browser_out() {
     for (number, outcome) in [(0, None), (1, Some(AuditOutcome::Failed))] {
         let plan = nth_write_fails(number);
         let world = World::with_faults(&plan);
         world.sign_in_well().await;
+        let tag = world.newest_tag();
+        let copy = world.with_copied_cookies();
+        let elsewhere = world.in_other_process(3);
         let page = world.get(PAGE).await;
         plan.switch(true);
         let out = world.send_form(&page, SIGN_OUT, &[]).await;
         assert_eq!(out.status, 503, "write {number}");
-        assert!(out.html.contains("may still be open"), "{}", out.html);
-        assert!(world.is_signed_in().await, "write {number}");
+        for expected in [
+            "This browser is signed out.",
+            "may still be signed in, until",
+            &tag,
+            "/console/sign-in?next=/console/sessions",
+        ] {
+            assert!(out.html.contains(expected), "{expected}: {}", out.html);
+        }
+        assert!(!out.html.contains("/console/sign-out"), "{}", out.html);
+        assert!(!world.is_signed_in().await, "write {number}");
+        assert!(!copy.is_signed_in().await, "a copy in this process");
+        assert!(elsewhere.is_signed_in().await, "a copy elsewhere");
         let entries = world.session_entries();
         let ends = entries
             .iter()
             .filter(|entry| entry.action == AuditAction::SignOut);
         let ends: Vec<_> = ends.map(|entry| entry.outcome).collect();
         assert_eq!(ends, Vec::from_iter(outcome), "write {number}");
-        assert_eq!(world.send_form(&page, SIGN_OUT, &[]).await.status, 303);
-        assert!(!world.is_signed_in().await);
+        world.sign_in_well().await;
+        let ended = world.post(PAGE, &format!("{PAGE}/end/{tag}"), &[]).await;
+        assert_eq!(ended.page_after(), format!("{PAGE}?done=ended"));
+        world.clock.advance(FIVE_SECONDS);
+        assert!(!elsewhere.is_signed_in().await);
     }
     let plan = nth_write_fails(2);
     let world = World::with_faults(&plan);
@@ -193,6 +210,42 @@ async fn sign_out_whose_write_fails_keeps_the_session() {
     assert!(!world.is_signed_in().await);
     let entries = world.session_entries();
     assert_eq!(entries[1].outcome, AuditOutcome::Begun);
+}
+
+/// A visitor who ends sessions stays signed in until they have ended, to try it again.
+#[tokio::test]
+async fn end_of_all_sessions_that_fails_is_tried_again() {
+    for action in [END_ALL, "/console/sessions/end/0a1b2c3d"] {
+        let plan = nth_write_fails(1);
+        let world = World::with_faults(&plan);
+        world.sign_in_well().await;
+        let page = world.get(PAGE).await;
+        plan.switch(true);
+        let failed = world.send_form(&page, action, &[]).await;
+        assert_eq!(failed.status, 503, "{action}");
+        let expected = "this browser is still signed in";
+        assert!(failed.html.contains(expected), "{}", failed.html);
+        assert!(world.is_signed_in().await, "{action}");
+        assert_eq!(world.send_form(&page, action, &[]).await.status, 303);
+    }
+}
+
+#[tokio::test]
+async fn list_of_a_newer_program_is_named_and_left_alone() {
+    let world = World::signed_in().await;
+    let newer = r#"{"v":2}"#;
+    world.state.write(CONSOLE_SESSIONS, newer);
+    let other = world.in_other_process(3);
+    let shown = other.get(PAGE).await;
+    assert_eq!(shown.status, 503);
+    let expected = "A newer version of posthaste wrote the list";
+    assert!(shown.html.contains(expected), "{}", shown.html);
+    other.forget_cookies();
+    let refused = other.sign_in(ADMIN_KEY).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.html.contains(expected), "{}", refused.html);
+    let left = world.state.objects_under(CONSOLE_SESSIONS);
+    assert_eq!(left[0].1, newer);
 }
 
 #[tokio::test]
@@ -395,14 +448,20 @@ async fn page_of_the_most_sessions_is_bounded() {
     assert!(shown.html.len() <= 100_000, "{}", shown.html.len());
 }
 
-#[tokio::test]
-async fn store_that_fails_shows_no_list_but_keeps_visitors() {
+/// A world whose store fails at reads once the plan is switched on.
+async fn with_failing_reads() -> (World, FaultPlan) {
     let reads = [PortOperation::Get, PortOperation::GetIfChanged];
     let fault = CallFault::Before(ErrorKind::TimedOut);
     let plan = FaultPlan::at(fault, move |effect| reads.contains(&effect.operation));
     plan.switch(false);
     let world = World::with_faults(&plan);
     world.sign_in_well().await;
+    (world, plan)
+}
+
+#[tokio::test]
+async fn store_that_fails_shows_no_list_but_keeps_visitors() {
+    let (world, plan) = with_failing_reads().await;
     plan.switch(true);
     world.clock.advance(Duration::from_secs(64));
     assert_eq!(world.get("/console/topics").await.status, 200);
@@ -413,4 +472,77 @@ async fn store_that_fails_shows_no_list_but_keeps_visitors() {
     assert!(shown.html.contains("does not answer"), "{}", shown.html);
     plan.switch(false);
     assert_eq!(world.get("/console/topics").await.status, 200);
+}
+
+/// Also where not even the session is known, the button does what it says, in this browser.
+#[tokio::test]
+async fn sign_out_while_nothing_can_be_read_removes_the_cookie() {
+    let (world, plan) = with_failing_reads().await;
+    let copy = world.with_copied_cookies();
+    let page = world.get(PAGE).await;
+    world.clock.advance(Duration::from_secs(65));
+    plan.switch(true);
+    let form = format!("form={}", page.form_token());
+    let foreign = Request::post(SIGN_OUT)
+        .header("sec-fetch-site", "cross-site")
+        .body(Body::from(form));
+    let refused = world.send(foreign.unwrap()).await;
+    assert_eq!(refused.status, 503);
+    assert!(!refused.headers.contains_key("set-cookie"));
+    let out = world.send_form(&page, SIGN_OUT, &[]).await;
+    assert_eq!(out.status, 503);
+    let tag = world.newest_tag();
+    for expected in [
+        "This browser is signed out.",
+        &format!("<code>{tag}</code>"),
+    ] {
+        assert!(out.html.contains(expected), "{expected}: {}", out.html);
+    }
+    plan.switch(false);
+    assert!(!world.is_signed_in().await && !copy.is_signed_in().await);
+}
+
+/// A form is given back while it is not known who is signed in, and is sent on once that is known.
+#[tokio::test]
+async fn typed_form_is_given_back_while_the_store_fails() {
+    let (world, plan) = with_failing_reads().await;
+    let new = "/console/topics/new";
+    let form = world.get(new).await;
+    world.clock.advance(Duration::from_secs(65));
+    plan.switch(true);
+    let typed = [
+        ("name", "orders"),
+        ("base", "inputSchema: Custom\n"),
+        ("deliveryLog", "off"),
+        ("defaultTimeToLive", "PT1H"),
+        ("tab", "form"),
+        ("step", "save"),
+    ];
+    let failed = world.send_form(&form, new, &typed).await;
+    assert_eq!(failed.status, 503);
+    for expected in [
+        "does not answer",
+        "Nothing was changed.",
+        "inputSchema: Custom",
+        "defaultTimeToLive: PT1H",
+    ] {
+        assert!(
+            failed.html.contains(expected),
+            "{expected}: {}",
+            failed.html
+        );
+    }
+    plan.switch(false);
+    let text = failed.text();
+    let again = [
+        ("name", "orders"),
+        ("text", &text),
+        ("tab", &failed.field("tab")),
+        ("step", "edit"),
+    ];
+    let shown = world.send_form(&failed, new, &again).await;
+    shown.has(&[
+        r#"name="defaultTimeToLive" value="PT1H""#,
+        r#"name="name" value="orders""#,
+    ]);
 }

@@ -305,6 +305,98 @@ async fn topic_is_made_and_edited_by_the_form_alone() {
     assert_eq!(saved.page_after(), "/console/topics/orders?done=saved");
 }
 
+/// The other tabs have pages of their own: what was typed is not lost without a question.
+#[tokio::test]
+async fn tab_that_leaves_the_form_asks_about_a_draft() {
+    let world = with_billing().await;
+    let form = world.get(EDIT).await;
+    form.has(&[
+        r#"name="step" value="now""#,
+        r#"name="step" value="danger""#,
+    ]);
+    for (step, page) in [
+        ("now", PAGE.to_owned()),
+        ("danger", format!("{PAGE}?tab=danger")),
+    ] {
+        let left = send(&world, &form, EDIT, step, &[]).await;
+        assert_eq!((left.status, left.location()), (303, page.as_str()));
+        let typed = [("endpoint.timeout", "PT9S")];
+        let asked = send(&world, &form, EDIT, step, &typed).await;
+        asked.has(&[
+            "What you typed is not saved.",
+            &format!("<a class=\"button\" href=\"{page}\">Leave without saving</a>"),
+        ]);
+        let again = decide(&world, &asked, EDIT, "edit").await;
+        again.has(&[r#"name="endpoint.timeout" value="PT9S""#]);
+    }
+    let yaml = world.get(&format!("{EDIT}?tab=yaml")).await;
+    let text = yaml.text();
+    let fields = [("text", text.as_str()), ("step", "now")];
+    let left = world.send_form(&yaml, EDIT, &fields).await;
+    assert_eq!((left.status, left.location()), (303, PAGE));
+    let topic = "/console/topics/orders/edit";
+    let form = world.get(topic).await;
+    form.has(&[r#"value="now""#])
+        .has_not(&[r#"value="danger""#]);
+    let asked = send(&world, &form, topic, "now", &[("deliveryLog", "off")]).await;
+    asked.has(&["What you typed is not saved."]);
+    world.get(NEW).await.has_not(&[r#"value="now""#]);
+}
+
+/// The template's URL is an example: no event goes there because somebody left it.
+#[tokio::test]
+async fn example_of_the_template_is_no_endpoint() {
+    let world = with_billing().await;
+    let yaml = world.get(&format!("{NEW}?tab=yaml")).await;
+    let template = yaml.text();
+    for step in ["check", "save"] {
+        for name in ["crm", "a b"] {
+            let fields = [("name", name), ("text", &template), ("step", step)];
+            let refused = world.send_form(&yaml, NEW, &fields).await;
+            assert_eq!(refused.status, 400);
+            let expected = "this is the example of the template";
+            assert!(refused.html.contains(expected), "{}", refused.html);
+        }
+    }
+}
+
+#[tokio::test]
+async fn mistake_in_the_name_stands_beside_its_field() {
+    let world = with_billing().await;
+    let form = world.get(NEW).await;
+    form.has(&[r#"aria-describedby="name-hint""#]);
+    let typed = [("name", "<b>"), ("endpoint.url", "https://a.example/")];
+    let refused = send(&world, &form, NEW, "check", &typed).await;
+    assert_eq!(refused.status, 400);
+    for expected in [
+        "<a href=\"#name\">Name</a>: ",
+        r#"aria-invalid="true" aria-describedby="name-mistake name-hint""#,
+        r#"<div id="name-mistake">"#,
+    ] {
+        assert!(
+            refused.html.contains(expected),
+            "{expected}: {}",
+            refused.html
+        );
+    }
+    assert!(!refused.html.contains("<b>"), "{}", refused.html);
+    let taken = [("name", "billing"), ("endpoint.url", "https://a.example/")];
+    let refused = send(&world, &form, NEW, "check", &taken).await;
+    assert!(refused.html.contains("name-mistake"), "{}", refused.html);
+}
+
+#[tokio::test]
+async fn typed_blank_is_named_as_a_mistake() {
+    let world = with_billing().await;
+    let form = world.get(EDIT).await;
+    for member in ["endpoint.timeout", "retryPolicy.maxDeliveryAttempts"] {
+        let refused = send(&world, &form, EDIT, "check", &[(member, "  ")]).await;
+        assert_eq!(refused.status, 400, "{member}");
+        let expected = format!("<div id=\"{member}-mistake\">");
+        assert!(refused.html.contains(&expected), "{}", refused.html);
+    }
+}
+
 /// Settings that the form would make a long page of are shown as YAML.
 #[tokio::test]
 async fn long_settings_are_shown_as_yaml() {

@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use posthaste_yaml::TextMistake;
 
 use super::form::SettingsForm;
-use super::form_tab::{form_fields, mistake_summary};
+use super::form_tab::{form_fields, mistake_summary, mistakes_beside};
+use super::present::NAME;
 use super::target::EditedTarget;
 use super::yaml_tab::text_area;
 use crate::api::ApiRefusal;
@@ -81,7 +82,7 @@ impl SettingsEditor<'_> {
             form id=(FORM_ID) method="post" action=(self.target.edit_path()) {
                 (form_token(&self.visit.form_token))
                 input type="hidden" name="version" value=(self.draft.version);
-                @if self.target.is_new() { (name_field(self.target.word(), &self.draft.name)) }
+                @if self.target.is_new() { (self.name_field(mistakes)) }
                 (self.tab_content(mistakes))
                 div.actions {
                     (self.next_button())
@@ -99,24 +100,34 @@ impl SettingsEditor<'_> {
             // Enter in a field presses the first button of the form, which is no tab.
             button hidden type="submit" form=(FORM_ID) name="step" value=(self.next_step()) {}
             nav.actions aria-label={ "Parts of the " (self.target.word()) } {
-                @if let Some(now) = self.now_path() { a.button href=(now) { "Now" } }
+                @if !self.target.is_new() { (leaving_button("now", "Now")) }
                 button.button type="submit" form=(FORM_ID) name="step" value="form" formnovalidate
                     aria-current=[form] { "Settings" }
                 button.button type="submit" form=(FORM_ID) name="step" value="yaml" formnovalidate
                     aria-current=[yaml] { "YAML" }
-                @if let Some(danger) = self.danger_path() { a.button href=(danger) { "Danger" } }
+                @if matches!(self.target, EditedTarget::Subscription { .. }) {
+                    (leaving_button("danger", "Danger"))
+                }
             }
         }
     }
 
-    /// The page with the other tabs.
-    fn now_path(&self) -> Option<String> {
-        (!self.target.is_new()).then(|| self.target.back_path())
-    }
-
-    fn danger_path(&self) -> Option<String> {
-        let is_subscription = matches!(self.target, EditedTarget::Subscription { .. });
-        is_subscription.then(|| format!("{}?tab=danger", self.target.back_path()))
+    /// A form that carries the draft as it is to the buttons of a decision.
+    pub(super) fn decision_form(&self, version: &str, buttons: &Markup) -> Markup {
+        let tab = if self.form.is_some() { "form" } else { "" };
+        let fields = [
+            ("version", version),
+            ("name", &self.draft.name),
+            ("text", &self.draft.text),
+            ("tab", tab),
+        ];
+        html! {
+            form method="post" action=(self.target.edit_path()) {
+                (form_token(&self.visit.form_token))
+                @for (field, value) in fields { input type="hidden" name=(field) value=(value); }
+                div.actions { (buttons) }
+            }
+        }
     }
 
     fn tab_content(&self, mistakes: &[TextMistake]) -> Markup {
@@ -151,14 +162,33 @@ impl SettingsEditor<'_> {
             _ => "check",
         }
     }
+
+    /// The field for the name of something new.
+    fn name_field(&self, mistakes: &[TextMistake]) -> Markup {
+        let own = mistakes
+            .iter()
+            .filter(|it| it.member == NAME && it.place.is_none());
+        let own: Vec<_> = own.map(|mistake| mistake.text.as_str()).collect();
+        let described = if own.is_empty() {
+            "name-hint"
+        } else {
+            "name-mistake name-hint"
+        };
+        html! {
+            div.mistaken[!own.is_empty()] {
+                label for=(NAME) { "Name of the " (self.target.word()) }
+                input id=(NAME) name=(NAME) value=(self.draft.name) autocomplete="off" maxlength="64" required autofocus
+                    aria-invalid=[(!own.is_empty()).then_some("true")] aria-describedby=(described);
+                @if !own.is_empty() { (mistakes_beside(NAME, &own)) }
+                p.hint #name-hint { "Letters, digits and hyphens. It cannot be changed later." }
+            }
+        }
+    }
 }
 
-/// The field for the name of something new.
-fn name_field(word: &str, name: &str) -> Markup {
+/// The tab of another page. What was typed is not lost without a question.
+fn leaving_button(step: &str, label: &str) -> Markup {
     html! {
-        label for="name" { "Name of the " (word) }
-        input #name name="name" value=(name) autocomplete="off" maxlength="64" required autofocus
-            aria-describedby="name-hint";
-        p.hint #name-hint { "Letters, digits and hyphens. It cannot be changed later." }
+        button.button type="submit" form=(FORM_ID) name="step" value=(step) formnovalidate { (label) }
     }
 }

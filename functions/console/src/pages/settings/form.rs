@@ -102,7 +102,9 @@ impl SettingsForm {
         for (field, text) in self.texts() {
             let Some(text) = text else { continue };
             let typed = field.kind.read(text);
-            if typed.as_ref() != member_value(&settings, field.member) {
+            let present = member_value(&settings, field.member);
+            let is_untouched = field.kind.show(present).as_deref() == Some(text);
+            if !is_untouched && typed.as_ref() != present {
                 let parts: Vec<_> = field.member.split('.').collect();
                 set_member(&mut settings, &parts, typed);
             }
@@ -209,7 +211,12 @@ impl FieldKind {
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::RequiredText => Some(text.into()),
-            _ if text.trim().is_empty() => None,
+            // A blank that was typed may be meant, or else it is a mistake of its member.
+            Self::Text | Self::Number if !text.is_empty() && is_blank(text) => Some(text.into()),
+            Self::TextList | Self::NumberList if !text.is_empty() && is_blank(text) => {
+                Some(Value::from(vec![text]))
+            }
+            _ if is_blank(text) => None,
             Self::Text | Self::Choice => Some(text.into()),
             Self::Number => Some(read_number(text)),
             Self::Flag => Some(match text {
@@ -246,6 +253,10 @@ fn items(text: &str, separator: char) -> impl Iterator<Item = &str> {
     text.split(separator)
         .map(str::trim)
         .filter(|item| !item.is_empty())
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// A number; what is none stays a text, which is a mistake of its member.

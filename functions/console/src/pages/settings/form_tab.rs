@@ -7,6 +7,7 @@ use posthaste_yaml::TextMistake;
 use super::fields::{FieldKind, FieldSection, FieldTable, SettingsField};
 use super::form::SettingsForm;
 use super::help::{MemberSchema, description_text, member_schema};
+use super::present::NAME;
 use crate::display::foreign_cut;
 
 /// Characters that a field for a text shows at least, on a window that is wide enough.
@@ -91,9 +92,7 @@ impl<'a> FilledField<'a> {
                 label for=(member) { (self.field.label) }
                 (self.input())
                 @if !self.mistakes.is_empty() {
-                    div id={ (member) "-mistake" } {
-                        @for mistake in &self.mistakes { p.mistake.bad { (foreign_cut(mistake, MISTAKE_CHARS_MAX)) } }
-                    }
+                    (mistakes_beside(member, &self.mistakes))
                 }
                 @if let Some(schema) = &self.schema {
                     p.hint id={ (member) "-help" } { (description_text(&schema.description())) }
@@ -177,6 +176,15 @@ impl<'a> FilledField<'a> {
     }
 }
 
+/// The mistakes of a field, which stand below it.
+pub(super) fn mistakes_beside(field: &str, mistakes: &[&str]) -> Markup {
+    html! {
+        div id={ (field) "-mistake" } {
+            @for mistake in mistakes { p.mistake.bad { (foreign_cut(mistake, MISTAKE_CHARS_MAX)) } }
+        }
+    }
+}
+
 /// Whether a mistake is one of the field's member, or below it.
 fn is_of_field(mistake: &TextMistake, field: &SettingsField) -> bool {
     let below = mistake.member.strip_prefix(field.member);
@@ -206,6 +214,8 @@ fn mistake_line(form: &SettingsForm, mistake: &TextMistake) -> Markup {
     html! {
         @if let Some(field) = field {
             a href={ "#" (field.member) } { (field.label) } ": "
+        } @else if mistake.member == NAME && mistake.place.is_none() {
+            a href={ "#" (NAME) } { "Name" } ": "
         } @else if !mistake.member.is_empty() {
             code { (foreign_cut(&mistake.member, MISTAKE_CHARS_MAX)) } ": "
         }

@@ -9,17 +9,20 @@ use posthaste_core::api::{
     MemberChange, SubscriptionSettings, TopicSettings, subscription_differences, topic_differences,
 };
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
-use posthaste_yaml::{TextMistake, name_mistake};
+use posthaste_yaml::{TextMistake, name_mistake, value_mistake};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::target::EditedTarget;
-use super::template::{NEW_SUBSCRIPTION, NEW_TOPIC};
+use super::template::{EXAMPLE_URL, NEW_SUBSCRIPTION, NEW_TOPIC};
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::editing::{SettingsDraft, unplaced_mistake};
 
 /// The name that the settings of something new are checked under while its own is mistaken.
 const NAME_TO_CHECK_WITH: &str = "new";
+
+/// The name of the field with the name of something new, and of its mistakes.
+pub(super) const NAME: &str = "name";
 
 /// The settings that a draft is compared with.
 #[derive(Debug, Default)]
@@ -156,9 +159,13 @@ impl PresentSettings {
             Ok(_) if self.find_subscription(&draft.name).is_some() => {
                 Err(vec![taken_name_mistake(&draft.name)])
             }
-            Ok(_) => self.subscription(&draft.name, draft, now),
+            Ok(_) => {
+                let wanted = self.subscription(&draft.name, draft, now);
+                wanted.and_then(|wanted| without_example(draft, wanted))
+            }
             Err(error) => {
                 let wanted = self.subscription(NAME_TO_CHECK_WITH, draft, now);
+                let wanted = wanted.and_then(|wanted| without_example(draft, wanted));
                 Err(with_name_mistake(&error, wanted))
             }
         }
@@ -208,18 +215,36 @@ fn new_topic(draft: &SettingsDraft) -> Result<WantedSettings, Vec<TextMistake>> 
     })
 }
 
+/// The settings, if they do not send events to the example of the template.
+fn without_example(
+    draft: &SettingsDraft,
+    wanted: WantedSettings,
+) -> Result<WantedSettings, Vec<TextMistake>> {
+    let member = "endpoint.url";
+    if wanted.body.pointer("/endpoint/url") != Some(&EXAMPLE_URL.into()) {
+        return Ok(wanted);
+    }
+    let fault = "this is the example of the template, put the URL of your endpoint here";
+    let text = draft.text.as_bytes();
+    Err(vec![value_mistake(
+        text,
+        member.to_owned(),
+        fault.to_owned(),
+    )])
+}
+
 /// The mistake of a name, and those of the settings.
 fn with_name_mistake<T>(
     error: &dyn Display,
     settings: Result<T, Vec<TextMistake>>,
 ) -> Vec<TextMistake> {
     let others = settings.err().unwrap_or_default();
-    [vec![unplaced_mistake("name", error)], others].concat()
+    [vec![unplaced_mistake(NAME, error)], others].concat()
 }
 
 /// The mistake of a name that something has already.
 pub(super) fn taken_name_mistake(name: &str) -> TextMistake {
-    unplaced_mistake("name", format!("there is one called {name:?} already"))
+    unplaced_mistake(NAME, format!("there is one called {name:?} already"))
 }
 
 fn read_topic(name: &TopicName, draft: &SettingsDraft) -> Result<TopicSettings, Vec<TextMistake>> {

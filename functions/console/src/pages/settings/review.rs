@@ -7,7 +7,7 @@ use super::editor::SettingsEditor;
 use super::present::{PresentSettings, WantedSettings};
 use crate::display::foreign_text;
 use crate::editing::{change_table, changed_meanwhile_note};
-use crate::page::{ConsolePage, form_token};
+use crate::page::ConsolePage;
 use crate::parts::copy_block;
 
 /// The page with what saving would make, and the way to save it. Saving from there is over the
@@ -46,22 +46,10 @@ fn new_settings(editor: &SettingsEditor<'_>, wanted: &WantedSettings) -> Markup 
 
 /// The buttons that save what is shown, or go back to the form.
 fn decision_form(editor: &SettingsEditor<'_>, version: &str) -> Markup {
-    let tab = if editor.form.is_some() { "form" } else { "" };
-    let fields = [
-        ("version", version),
-        ("name", &editor.draft.name),
-        ("text", &editor.draft.text),
-        ("tab", tab),
-    ];
-    html! {
-        form method="post" action=(editor.target.edit_path()) {
-            (form_token(&editor.visit.form_token))
-            @for (field, value) in fields { input type="hidden" name=(field) value=(value); }
-            div.actions {
-                button.primary type="submit" name="step" value="save" { "Save" }
-                button type="submit" name="step" value="edit" { "Go on editing" }
-                a.button href=(editor.target.back_path()) { "Cancel" }
-            }
-        }
-    }
+    let buttons = html! {
+        button.primary type="submit" name="step" value="save" { "Save" }
+        button type="submit" name="step" value="edit" { "Go on editing" }
+        a.button href=(editor.target.back_path()) { "Cancel" }
+    };
+    editor.decision_form(version, &buttons)
 }

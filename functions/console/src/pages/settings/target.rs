@@ -7,12 +7,9 @@ use serde_json::Value;
 
 use crate::address;
 use crate::api::{ApiRefusal, ApiResponse, ManageApi, RequestTarget};
-use crate::editing::SettingsDraft;
+use crate::editing::{EditStep, SettingsDraft};
 use crate::page::ConsolePage;
 use crate::pages::subscription::SubscriptionInUrl;
-
-/// The last part of the path of a page that edits what is there.
-const EDIT: &str = "edit";
 
 /// A topic or a subscription whose settings are edited.
 #[derive(Debug, Clone)]
@@ -75,11 +72,13 @@ impl EditedTarget {
     pub(super) fn edit_path(&self) -> String {
         match self {
             Self::NewTopic => address::page_path(&["topics", address::NEW]),
-            Self::Topic { topic } => address::topic_path(topic, &[EDIT]),
+            Self::Topic { topic } => address::topic_path(topic, &[address::EDIT]),
             Self::NewSubscription { topic } => {
                 address::topic_path(topic, &["subscriptions", address::NEW])
             }
-            Self::Subscription { topic, name } => address::subscription_path(topic, name, &[EDIT]),
+            Self::Subscription { topic, name } => {
+                address::subscription_path(topic, name, &[address::EDIT])
+            }
         }
     }
 
@@ -91,6 +90,15 @@ impl EditedTarget {
                 address::topic_path(topic, &[])
             }
             Self::Subscription { topic, name } => address::subscription_path(topic, name, &[]),
+        }
+    }
+
+    /// The page that a step of editing leaves for. `None` if it does not leave.
+    pub(super) fn page_to_leave_for(&self, step: EditStep) -> Option<String> {
+        match step {
+            EditStep::LeaveForNow => Some(self.back_path()),
+            EditStep::LeaveForDanger => Some(format!("{}?tab=danger", self.back_path())),
+            _ => None,
         }
     }
 

@@ -147,6 +147,28 @@ fn typed_texts_become_values_of_their_kind() {
     check("filter.subjectBeginsWith", " x", json!(" x"));
 }
 
+/// A blank is no empty field: it stays, and where it is a mistake the check says so.
+#[test]
+fn typed_blank_is_kept_and_an_empty_text_stays() {
+    let settings = json!({ "endpoint": { "url": "https://a.example/" } });
+    let check = |member: &str, typed: &str, expected: Option<&Value>| {
+        let found = changed(&settings, &[(member, typed)]);
+        assert_eq!(member_value(&found, member), expected, "{member}");
+    };
+    check("filter.subjectBeginsWith", " ", Some(&json!(" ")));
+    check("endpoint.timeout", "  ", Some(&json!("  ")));
+    check("endpoint.maxRequestsPerSecond", " ", Some(&json!(" ")));
+    check("retryPolicy.schedule", " ", Some(&json!([" "])));
+    check("retryPolicy.permanentStatuses", " ", Some(&json!([" "])));
+    check("filter.includedEventTypes", " \r\n ", None);
+    check("filter.isSubjectCaseSensitive", "", None);
+    let blank = json!({
+        "endpoint": { "url": "https://a.example/" },
+        "filter": { "subjectBeginsWith": "", "subjectEndsWith": "  " },
+    });
+    assert_eq!(changed(&blank, &[]), blank);
+}
+
 #[test]
 fn value_that_a_field_cannot_hold_has_none() {
     let settings = json!({
