@@ -164,6 +164,25 @@ test("addresses that somebody made up are text", async () => {
   await visitor.leave();
 });
 
+test("what is searched for is text, also while its answer is awaited", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  for (const text of ALL) {
+    await visitor.open(`/console/search?q=${encodeURIComponent(text)}`);
+    await isInert(visitor);
+    assert.equal(await page.locator("#search-text").inputValue(), text);
+  }
+  await page.clock.install();
+  await visitor.open(`/console/search?q=${encodeURIComponent(FRAME)}`);
+  await page.evaluate(() => addEventListener("submit", (event) => event.preventDefault()));
+  await page.locator("#search-text").fill(IMAGE);
+  await page.locator("#search-text").press("Enter");
+  await page.clock.runFor(12_000);
+  assert.equal(await page.locator("form.search .waiting").innerText(), "Still waiting, 12 s");
+  await isInert(visitor);
+  await visitor.leave();
+});
+
 test("what a page must not do is noted", async () => {
   const visitor = await come();
   await visitor.page.evaluate((markup) => {

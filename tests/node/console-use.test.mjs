@@ -194,6 +194,61 @@ test("a form that is sent says after 10 s that it still waits", async () => {
   await visitor.leave();
 });
 
+// Safari gives a button that is clicked no focus.
+test("a part whose form waits for its answer is not refreshed, without focus too", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await page.clock.install();
+  await visitor.open(BILLING);
+  await page.evaluate(() => addEventListener("submit", (event) => event.preventDefault()));
+  const button = page.getByRole("button", { name: "Send a test event", exact: true }).first();
+  await button.click();
+  await page.evaluate(() => document.activeElement.blur());
+  const refreshed = page.waitForResponse((answer) => answer.url().endsWith(BILLING));
+  await page.clock.runFor(6_000);
+  await refreshed;
+  await page.getByText(/^Paused while in use since/).waitFor();
+  assert.equal(await button.getAttribute("aria-busy"), "true");
+  assert.equal(await page.locator("#actions .waiting").count(), 1);
+  await page.clock.runFor(30_000);
+  assert.equal(await button.getAttribute("aria-busy"), null);
+  assert.match(await page.locator(".waiting").innerText(), /^No answer came/);
+  await visitor.leave();
+});
+
+test("the link of today is marked until the day is over, in the zone that is shown", async () => {
+  const visitor = await come({ timezoneId: "Europe/Berlin" });
+  const { page } = visitor;
+  await page.clock.install({ time: "2026-11-21T22:59:00Z" });
+  await visitor.open("/console/events?topic=orders&from=2026-11-20T23:00:00.000Z");
+  const today = page.locator("a[data-day]");
+  const marked = () => today.getAttribute("aria-current");
+  assert.equal(await marked(), "true");
+  await page.getByRole("button", { name: "Show times in UTC" }).click();
+  assert.equal(await marked(), null);
+  await page.getByRole("button", { name: "Show times in Europe/Berlin" }).click();
+  assert.equal(await marked(), "true");
+  await page.clock.runFor(62_000);
+  assert.equal(await marked(), null);
+  assert.match(await today.getAttribute("href"), /from=2026-11-21T23%3A00/);
+  await visitor.leave();
+});
+
+test("a tab that leaves the form asks about what was typed", async () => {
+  const visitor = await come();
+  const { page } = visitor;
+  await visitor.open(`${BILLING}/edit`);
+  await page.getByLabel("Time to answer").fill("PT7S");
+  await visitor.press("Danger");
+  await visitor.sees("What you typed is not saved.");
+  await visitor.press("Go on editing");
+  assert.equal(await page.getByLabel("Time to answer").inputValue(), "PT7S");
+  await page.getByLabel("Time to answer").fill("");
+  await visitor.press("Now");
+  await visitor.sees("Last attempts");
+  await visitor.leave();
+});
+
 test("where the session ends elsewhere, a page keeps what was typed until a new sign-in", async () => {
   const visitor = await come();
   const { page } = visitor;

@@ -37,7 +37,9 @@ function noteWaiting(form) {
     const text = isOver ? lostText(form) : "Still waiting";
     if (words.textContent !== text) words.textContent = text;
     count.textContent = isOver ? "" : `, ${Math.floor(ms / 1000)} s`;
-    if (isOver) clearInterval(waitingTimer);
+    if (!isOver) return;
+    clearInterval(waitingTimer);
+    endBusy();
   }, 1000);
 }
 
@@ -49,12 +51,16 @@ function endWaiting() {
   waitingNote?.remove();
 }
 
+function endBusy() {
+  for (const button of document.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
+}
+
 // The browser may show the same page again, as it was left.
 function allowSending({ persisted }) {
   if (!persisted) return;
   sentAt = -Infinity;
   endWaiting();
-  for (const button of document.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
+  endBusy();
 }
 
 addEventListener("submit", sendOnce);

@@ -9,14 +9,15 @@ const IDLE_REFRESH_MS = 60_000;
 // The server answers within 25 s. What it has not answered for 10 s (LATE_MS) is said before.
 const ANSWER_MAX_MS = 30_000;
 
-// A part in which the visitor uses a control, has chosen a text or has opened something is left as it is. A
-// region that scrolls has the focus after any click in it, and is no control.
+// A part in which the visitor uses a control, has chosen a text, has opened something or has sent a form is
+// left as it is. A region that scrolls has the focus after any click in it, and is no control. Safari gives
+// a button that is clicked no focus.
 function isInUse(part) {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
   const active = document.activeElement;
   const isUsed = part.contains(active) && !active.matches("[role=region]");
-  return isSelected || isUsed || part.querySelector("details[open]") !== null;
+  return isSelected || isUsed || part.querySelector("details[open], [aria-busy], .waiting") !== null;
 }
 
 // Changes `old` into `newer` in its place, so that what stays the same keeps its focus and its scroll.

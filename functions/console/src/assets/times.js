@@ -62,7 +62,15 @@ function showDay(link) {
   url.searchParams.set("from", begin.toISOString());
   link.href = url.pathname + url.search;
   const asked = new URL(location.href).searchParams;
-  if (asked.get("from") === begin.toISOString() && !asked.get("to")) link.setAttribute("aria-current", "true");
+  const isAsked = ["today", begin.toISOString()].includes(asked.get("from")) && !asked.get("to");
+  if (isAsked) link.setAttribute("aria-current", "true");
+  else link.removeAttribute("aria-current");
+}
+
+// The day goes on while the page is open.
+function showMoving() {
+  showAges(document);
+  for (const it of document.querySelectorAll("a[data-day]")) showDay(it);
 }
 
 // The clock of the browser minus that of the server: ages are of the server's clock.
@@ -159,4 +167,4 @@ showLocalTimes(document);
 showZone();
 document.querySelectorAll('form.filters :is([name="from"], [name="to"]):not([type="hidden"])').forEach(addPicker);
 document.getElementById("zone-switch")?.addEventListener("click", switchZone);
-setInterval(() => document.hidden || showAges(document), 1000);
+setInterval(() => document.hidden || showMoving(), 1000);
