@@ -55,6 +55,26 @@ pub(super) struct ServeExport {
     began: Timestamp,
 }
 
+/// Sends every `period`. The end of the process cuts a request off: it sends what is left itself.
+async fn export_every<F>(
+    name: &'static str,
+    period: Duration,
+    stop: CancellationToken,
+    mut send: impl FnMut() -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let ending = stop.clone();
+    run_every(name, period, SystemClock, stop, move || {
+        let ending = ending.clone();
+        let request = send();
+        async move {
+            ending.run_until_cancelled(request).await;
+        }
+    })
+    .await;
+}
+
 impl ServeExport {
     /// The way to this collector.
     pub(super) fn new(settings: &ExportSettings) -> Self {
@@ -83,57 +103,25 @@ impl ServeExport {
         pages: Arc<EmbeddedPages>,
     ) {
         let exporter = Arc::clone(&self.exporter);
-        let ending = stop.clone();
-        let spans = run_every(
-            "spans",
-            SPANS_PERIOD,
-            SystemClock,
-            stop.clone(),
-            move || {
-                let exporter = Arc::clone(&exporter);
-                let ending = ending.clone();
-                async move {
-                    // The end of the process sends what is left.
-                    let send = exporter.send_spans(REQUESTS_MAX);
-                    ending.run_until_cancelled(send).await;
-                }
-            },
-        );
+        let spans = export_every("spans", SPANS_PERIOD, stop.clone(), move || {
+            let exporter = Arc::clone(&exporter);
+            async move {
+                exporter.send_spans(REQUESTS_MAX).await;
+            }
+        });
         tasks.spawn_on(spans, upkeep);
         let exporter = Arc::clone(&self.exporter);
-        let ending = stop.clone();
-        let full = run_every(
-            "full-spans",
-            SPANS_PERIOD,
-            SystemClock,
-            stop.clone(),
-            move || {
-                let exporter = Arc::clone(&exporter);
-                let ending = ending.clone();
-                async move {
-                    let send = exporter.send_full_requests();
-                    ending.run_until_cancelled(send).await;
-                }
-            },
-        );
+        let full = export_every("full-spans", SPANS_PERIOD, stop.clone(), move || {
+            let exporter = Arc::clone(&exporter);
+            async move { exporter.send_full_requests().await }
+        });
         tasks.spawn_on(full, upkeep);
         let export = self.clone();
-        let ending = stop.clone();
-        let metrics = run_every(
-            "metrics-export",
-            METRICS_PERIOD,
-            SystemClock,
-            stop.clone(),
-            move || {
-                let export = export.clone();
-                let pages = Arc::clone(&pages);
-                let ending = ending.clone();
-                async move {
-                    let send = export.send_metrics(&pages);
-                    ending.run_until_cancelled(send).await;
-                }
-            },
-        );
+        let metrics = export_every("metrics-export", METRICS_PERIOD, stop.clone(), move || {
+            let export = export.clone();
+            let pages = Arc::clone(&pages);
+            async move { export.send_metrics(&pages).await }
+        });
         tasks.spawn_on(metrics, upkeep);
     }
 

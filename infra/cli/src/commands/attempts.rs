@@ -2,10 +2,7 @@
 
 mod follow;
 
-use posthaste_core::api::events::RecordPage;
-use serde_json::json;
-
-use super::records::{ATTEMPT_HEADER, RecordsRequest, attempt_row, more_hint, wanted_count};
+use super::records::{ATTEMPT_HEADER, RecordsRequest, attempt_row, records_reply, wanted_count};
 use super::session::AdminSession;
 use crate::cli::{AttemptsCommand, AttemptsListArgs, RecordFilterArgs};
 use crate::error::CommandError;
@@ -48,23 +45,6 @@ pub fn run(
         which: &which,
     };
     let page = question.read_records(session, |page| page.records.len() >= wanted_count(&which))?;
-    Ok(attempts_reply(&format!("{topic}/{subscription}"), &page))
-}
-
-fn attempts_reply(name: &str, page: &RecordPage) -> CommandReply {
-    let none = format!("the delivery log has no such attempts of {name}");
-    let reply = CommandReply::new(json!(page)).list(
-        ATTEMPT_HEADER,
-        page.records.iter().map(attempt_row).collect(),
-        none,
-    );
-    let reply = reply.note(format!(
-        "The log is complete up to {}.",
-        page.complete_until.0
-    ));
-    page.note
-        .clone()
-        .into_iter()
-        .chain(more_hint(page))
-        .fold(reply, CommandReply::note)
+    let none = format!("the delivery log has no such attempts of {topic}/{subscription}");
+    Ok(records_reply(&page, ATTEMPT_HEADER, attempt_row, none))
 }

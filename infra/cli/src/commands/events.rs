@@ -3,13 +3,13 @@
 mod shown;
 
 use posthaste_core::api::FoundEvents;
-use posthaste_core::api::events::{EventView, IdInUrl, RecordPage, RecordView};
+use posthaste_core::api::events::{EventView, IdInUrl, RecordView};
 use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 use super::records::{
-    RecordsRequest, duration_cell, kind_cell, more_hint, status_cell, wanted_count,
+    RecordsRequest, duration_cell, kind_cell, records_reply, status_cell, wanted_count,
 };
 use super::replays;
 use super::session::AdminSession;
@@ -109,25 +109,8 @@ fn list_events(
         which: &which,
     };
     let page = question.read_records(session, |page| page.records.len() >= wanted_count(&which))?;
-    Ok(records_reply(topic, &page))
-}
-
-fn records_reply(topic: &str, page: &RecordPage) -> CommandReply {
     let none = format!("the delivery log has no such records of {topic}");
-    let reply = CommandReply::new(json!(page)).list(
-        HEADER,
-        page.records.iter().map(record_row).collect(),
-        none,
-    );
-    let reply = reply.note(format!(
-        "The log is complete up to {}.",
-        page.complete_until.0
-    ));
-    page.note
-        .clone()
-        .into_iter()
-        .chain(more_hint(page))
-        .fold(reply, CommandReply::note)
+    Ok(records_reply(&page, HEADER, record_row, none))
 }
 
 fn record_row(record: &RecordView) -> [String; 9] {

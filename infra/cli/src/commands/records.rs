@@ -2,12 +2,14 @@
 
 use posthaste_core::api::events::{RecordPage, RecordView};
 use posthaste_core::delivery_log::RecordKind;
+use serde_json::json;
 use ureq::http::Method;
 
 use super::session::AdminSession;
 use crate::cli::RecordFilterArgs;
 use crate::client::ClientError;
 use crate::commands::period::query_period;
+use crate::output::CommandReply;
 
 /// Most records on one page.
 const PAGE_MAX: usize = 1_000;
@@ -95,10 +97,30 @@ pub(super) fn wanted_count(which: &RecordFilterArgs) -> usize {
 }
 
 /// The advice where a list ends before the log does.
-pub(super) fn more_hint(page: &RecordPage) -> Option<String> {
+fn more_hint(page: &RecordPage) -> Option<String> {
     page.cursor
         .is_some()
         .then(|| "There are more: --all lists them, or a larger --limit.".to_owned())
+}
+
+/// The reply to a list of records, each of them a row; or `none` where there is no record.
+pub(super) fn records_reply<const N: usize>(
+    page: &RecordPage,
+    header: [&'static str; N],
+    row: impl Fn(&RecordView) -> [String; N],
+    none: String,
+) -> CommandReply {
+    let rows = page.records.iter().map(row).collect();
+    let reply = CommandReply::new(json!(page)).list(header, rows, none);
+    let reply = reply.note(format!(
+        "The log is complete up to {}.",
+        page.complete_until.0
+    ));
+    page.note
+        .clone()
+        .into_iter()
+        .chain(more_hint(page))
+        .fold(reply, CommandReply::note)
 }
 
 /// An attempt in a list.
