@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
-use posthaste_ports::{ETag, ObjectMeta};
+use posthaste_ports::{ETag, EvictedAmount, ObjectMeta};
 
 /// Most bytes that the index takes: some 80,000 subscriptions. Topics beyond that are read with
 /// each search.
@@ -122,6 +122,15 @@ impl SubscriptionIndex {
             .collect();
         for key in missing {
             topics.remove(&key);
+        }
+    }
+
+    /// Forgets all topics.
+    pub(crate) fn clear(&self) -> EvictedAmount {
+        let topics = std::mem::take(&mut *self.topics.lock());
+        EvictedAmount {
+            entries: topics.by_key.len(),
+            bytes: topics.bytes,
         }
     }
 

@@ -72,6 +72,7 @@ pub(super) struct SharedAdapters<'a> {
     webhooks: ServeWebhooks,
     /// The traces of events.
     traces: EventTraces,
+    request_caches: RequestCaches,
 }
 
 impl<'a> SharedAdapters<'a> {
@@ -103,6 +104,7 @@ impl<'a> SharedAdapters<'a> {
                 .counting_arrivals(),
             webhooks: HyperWebhookClient::new(settings.client.clone(), SystemClock)?,
             traces,
+            request_caches: RequestCaches::default(),
         })
     }
 
@@ -139,6 +141,7 @@ impl<'a> SharedAdapters<'a> {
             .with_cache("log footers", self.delivery_log.clone())
             .with_cache("bodies", self.local.clone())
             .with_cache("connections", self.webhooks.clone())
+            .with_cache("answers of the API", self.request_caches.clone())
     }
 
     pub(super) fn make_publish(&self, settings: &ServeSettings) -> Publish<EmbeddedPorts> {
@@ -199,7 +202,7 @@ impl<'a> SharedAdapters<'a> {
                 ..settings.manage.clone()
             },
             work: BegunRequests::default(),
-            caches: RequestCaches::default(),
+            caches: self.request_caches.clone(),
         }
     }
 

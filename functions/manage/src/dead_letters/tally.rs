@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use posthaste_core::model::DeadLetterReason;
 use posthaste_core::stored::dead_letter::ShownLetter;
+use posthaste_ports::EvictedAmount;
 
 /// Most objects that are remembered: their keys take some 4 MB.
 const OBJECTS_MAX: usize = 20_000;
@@ -79,6 +80,15 @@ impl LetterTallies {
     /// Remembers the letters of an object. Those that were not asked for the longest make room.
     pub(super) fn keep(&self, object: TalliedObject<'_>, letters: &ObjectTally) {
         self.0.lock().keep(object, letters);
+    }
+
+    /// Forgets all objects.
+    pub(crate) fn clear(&self) -> EvictedAmount {
+        let tallies = std::mem::take(&mut *self.0.lock());
+        EvictedAmount {
+            entries: tallies.objects.len(),
+            bytes: tallies.bytes,
+        }
     }
 }
 
@@ -204,6 +214,9 @@ mod tests {
         tallies.keep(object("huge"), &letters(BYTES_MAX));
         assert_eq!(tallies.find(object("huge")), None);
         assert_eq!(tallies.0.lock().objects.len(), OBJECTS_MAX);
+        let freed = tallies.clear();
+        assert!(freed.entries == OBJECTS_MAX && freed.bytes > OBJECTS_MAX);
+        assert!(tallies.find(object("10")).is_none() && tallies.0.lock().bytes == 0);
     }
 
     #[test]
