@@ -120,7 +120,9 @@ fn preview_part(
             Some(Ok(preview)) => {
                 (replay.preview_part(preview, visit, &html! {}))
                 @if preview.events == 0 {
-                    p.empty { "Nothing that was given up since then can be sent again. Choose something else below." }
+                    p.empty {
+                        "There is nothing to send again. What still waits goes out by itself once its endpoint takes it."
+                    }
                 }
             },
         }
@@ -155,18 +157,8 @@ impl SendSinceQuery {
         let [source, result, status, from, to, rate] =
             ["source", "result", "status", "from", "to", "ratePerSecond"].map(value);
         let source = FormField::new("source", "Which events", source.as_deref(), refusal);
-        let result = FormField::new(
-            "result",
-            "How they ended (delivery log)",
-            result.as_deref(),
-            refusal,
-        );
-        let status = FormField::new(
-            "status",
-            "Status of the last answer (delivery log)",
-            status.as_deref(),
-            refusal,
-        );
+        let result = FormField::new("result", "How they ended (log)", result.as_deref(), refusal);
+        let status = FormField::new("status", "Last status (log)", status.as_deref(), refusal);
         let from = FormField::new("from", "Since", from.as_deref(), refusal);
         let to = FormField::new("to", "Until", to.as_deref(), refusal);
         let former = chosen.get("includeFormer") == "true";
