@@ -152,8 +152,8 @@ where
     Ok(signed_out_response(&visit))
 }
 
-/// Ends sessions, also if the browser is gone meanwhile. Returns the number of those that were open,
-/// or the reason for which they may not have ended.
+/// Ends sessions, also if the browser is gone meanwhile. Returns the number of those that were
+/// open, or the reason for which they may not have ended.
 async fn end_sessions<S, C, E>(
     access: &Arc<VisitorAccess<S, C, E>>,
     caller: AuditCaller,
