@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::api::events::{DeliveryView, EventQuery, LogGapView, LogNote};
+use posthaste_core::api::events::{DeliveryView, EventQuery, ListTime, LogGapView, LogNote};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvents, IsoTimestamp};
 use posthaste_core::delivery_log::{EventHistory, LogRecord, RecordLookup, log_text};
 use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
@@ -76,16 +76,20 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for EventFinder<P> {
 }
 
 impl<P: Ports> EventFinder<P> {
-    /// The events that this text leads to.
+    /// The events that this text leads to, as far as the log is searched in this time.
     pub(crate) async fn find_events(
         &self,
         id: String,
         query: &EventQuery,
+        time: Option<ListTime>,
     ) -> Result<FoundEvents, ApiError> {
         let known_by = EventReference::from_text(&id);
         let (from, to) = WrittenTime::resolve_period(query.from, query.to, self.clock.now());
         let asked = TimeBounds { from, to };
-        let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
+        let time = time.map_or(LOOK_UP_TIME_MAX, |ListTime(time)| {
+            time.min(LOOK_UP_TIME_MAX)
+        });
+        let until = self.clock.monotonic() + time;
         let mut letters = match &known_by.dead_letter {
             Some(key) => self.letters.letters_of_object(key).await?,
             None => DeadLetterPage::default(),
@@ -119,6 +123,7 @@ impl<P: Ports> EventFinder<P> {
             events: events.into_iter().take(EVENTS_MAX).collect(),
             dead_letters: letters.dead_letters,
             searched_from: searched_from.map(IsoTimestamp),
+            is_cut_short: search.ended_at.is_some(),
             complete_until: self.coverage.complete_until(),
             gaps: gaps.iter().map(LogGapView::from).collect(),
             note: join_sentences(note),

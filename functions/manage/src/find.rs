@@ -1,9 +1,10 @@
 //! The events that a user finds by what it has: an event's id, a `webhook-id`, or the key of a
 //! dead letter.
 
+use axum::Extension;
 use axum::extract::State;
 use posthaste_core::api::FoundEvents;
-use posthaste_core::api::events::EventQuery;
+use posthaste_core::api::events::{EventQuery, ListTime};
 use posthaste_ports::Ports;
 use serde::Deserialize;
 
@@ -34,8 +35,10 @@ pub(crate) async fn find_events<P: Ports>(
     State(finder): State<EventFinder<P>>,
     Path(KnownByPath { id }): Path<KnownByPath>,
     Query(query): Query<EventQuery>,
+    time: Option<Extension<ListTime>>,
 ) -> ApiResult<FoundEvents> {
     let id = query.event_id(id);
-    let found = finder.find_events(id, &query).await?;
+    let time = time.map(|Extension(time)| time);
+    let found = finder.find_events(id, &query, time).await?;
     Ok(JsonResponse::new(found))
 }

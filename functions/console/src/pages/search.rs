@@ -107,7 +107,13 @@ fn found_list(
     guess: SearchGuess,
     answers: &SearchAnswers,
 ) -> Markup {
-    let events = html! { (event_section(answers.events.as_ref())) };
+    let may_take_longer = guess == SearchGuess::IdOrName && !asked.long;
+    let events = html! {
+        (event_section(asked, text, answers.events.as_ref()))
+        @if let Some(address) = longer_search(asked, text, answers).filter(|_| may_take_longer) {
+            p.hint { a href=(address) { "Search the log for longer" } }
+        }
+    };
     let subscriptions = html! {
         (subscription_section(
             "Subscriptions with this name", answers.by_name.as_ref(),
@@ -126,25 +132,50 @@ fn found_list(
     }
 }
 
-fn event_section(answer: AnswerRef<'_, FoundEvents>) -> Markup {
+fn event_section(
+    asked: &SearchPageQuery,
+    text: &str,
+    answer: AnswerRef<'_, FoundEvents>,
+) -> Markup {
     html! {
         @match answer {
             None => {},
             Some(Err(refusal)) => (refusal_note(refusal, &FIELDS)),
             Some(Ok(found)) => {
-                @if !found.dead_letters.is_empty() {
+                @if !found.dead_letters.is_empty() && asked.skip == 0 {
                     h2 { "Dead letters of this key" }
                     (letter_table(&found.dead_letters))
                 }
                 @if !found.events.is_empty() {
                     h2 { "Events" }
-                    (event_table(&found.events))
+                    (event_table(&found.events, asked.skip, |skip| {
+                        let long = asked.long.then_some(true);
+                        event_search(asked, text).query("long", long).query("skip", Some(skip))
+                    }))
                 }
                 @if let Some(note) = &found.note { p.hint { (foreign_text(note)) } }
                 (searched_log(found))
             }
         }
     }
+}
+
+/// The address of the same search for events.
+fn event_search(asked: &SearchPageQuery, text: &str) -> PageAddress {
+    search_address(text)
+        .query("from", asked.from.as_deref())
+        .query("to", asked.to.as_deref())
+}
+
+/// The same with more time for the log, where that was not searched to its end.
+fn longer_search(
+    asked: &SearchPageQuery,
+    text: &str,
+    answers: &SearchAnswers,
+) -> Option<PageAddress> {
+    let found = answers.events.as_ref()?.as_ref().ok()?;
+    let address = event_search(asked, text).query("long", Some(true));
+    found.is_cut_short.then_some(address)
 }
 
 /// The part of the log that was searched.

@@ -23,6 +23,10 @@ pub struct FoundEvents {
     /// The time back to which the delivery log was searched. Left out where it has nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub searched_from: Option<IsoTimestamp>,
+    /// Whether the search of the log came to its time before its end. Then `searchedFrom` says how far
+    /// back all was searched. False when left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_short: bool,
     /// The time up to which the log is complete: records of what happened later may be missing.
     pub complete_until: IsoTimestamp,
     /// Earlier times of which the log may lack records, the oldest first. Left out where there are

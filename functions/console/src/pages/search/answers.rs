@@ -1,6 +1,8 @@
 //! The questions of one search, which the API answers side by side.
 
-use futures_util::future::join3;
+use std::time::Duration;
+
+use futures_util::future::join;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::{DeadLetterView, FoundEvents, FoundSubscription, FoundSubscriptions};
 
@@ -10,6 +12,13 @@ use super::rows::letter_address;
 use crate::address::PageAddress;
 use crate::api::{ApiRefusal, ManageApi, RequestTarget};
 use crate::filters::ROWS_MAX;
+
+/// The time for the log where the text may be the name of a subscription: who looks for that one does
+/// not wait for a search of every hour.
+const LOG_TIME_BESIDE_NAME: Duration = Duration::from_secs(2);
+
+/// Most subscriptions of each list beside other lists, so that the page stays short.
+const ROWS_BESIDE_OTHERS_MAX: usize = 25;
 
 /// An answer of the API; `None` where the question did not fit the text.
 pub(super) type Answer<T> = Option<Result<T, ApiRefusal>>;
@@ -40,12 +49,23 @@ impl SearchAnswers {
             .name(text)
             .filter(|_| is_first || asked.names.is_some());
         let url = guess.url(text).filter(|_| is_first || asked.urls.is_some());
-        let (events, by_name, by_url) = join3(
-            load_events(api, asked, is_first.then_some(text)),
-            load_subscriptions(api, "name", name, asked.names.as_deref()),
-            load_subscriptions(api, "url", url, asked.urls.as_deref()),
-        )
-        .await;
+        let has_events = !asked.is_of_subscriptions();
+        let limit = if is_first {
+            ROWS_BESIDE_OTHERS_MAX
+        } else {
+            ROWS_MAX
+        };
+        // One after the other: the second finds the topics that the first one has read.
+        let subscriptions = async {
+            let names = asked.names.as_deref();
+            let by_name = load_subscriptions(api, ("name", name), names, limit).await;
+            let urls = asked.urls.as_deref();
+            let by_url = load_subscriptions(api, ("url", url), urls, limit).await;
+            (by_name, by_url)
+        };
+        let log = log_within(api, asked, guess);
+        let events = load_events(&log, asked, has_events.then_some(text));
+        let (events, (by_name, by_url)) = join(events, subscriptions).await;
         let mut answers = Self {
             events,
             by_name,
@@ -136,6 +156,15 @@ fn answer_refusal<T>(answer: AnswerRef<'_, T>) -> Option<&ApiRefusal> {
     answer?.as_ref().err()
 }
 
+/// The API whose search of the log is no longer than the page waits for it.
+fn log_within(api: &ManageApi, asked: &SearchPageQuery, guess: SearchGuess) -> ManageApi {
+    if guess == SearchGuess::IdOrName && !asked.long {
+        api.within(LOG_TIME_BESIDE_NAME)
+    } else {
+        api.clone()
+    }
+}
+
 /// Loads the events that a text leads to. White space around it may be the producer's, or come from
 /// where it was copied.
 async fn load_events(
@@ -144,13 +173,17 @@ async fn load_events(
     text: Option<&str>,
 ) -> Answer<FoundEvents> {
     let text = text?;
-    let found = ask_for_events(api, asked, text).await;
     let trimmed = text.trim();
-    let is_found = found.as_ref().map_or(true, |found| !has_no_event(found));
-    if is_found || trimmed == text || trimmed.is_empty() {
-        return Some(found);
+    if trimmed == text || trimmed.is_empty() {
+        return Some(ask_for_events(api, asked, text).await);
     }
-    Some(ask_for_events(api, asked, trimmed).await)
+    let (found, of_trimmed) = join(
+        ask_for_events(api, asked, text),
+        ask_for_events(api, asked, trimmed),
+    )
+    .await;
+    let is_found = found.as_ref().map_or(true, |found| !has_no_event(found));
+    Some(if is_found { found } else { of_trimmed })
 }
 
 async fn ask_for_events(
@@ -170,14 +203,14 @@ async fn ask_for_events(
 
 async fn load_subscriptions(
     api: &ManageApi,
-    parameter: &str,
-    value: Option<&str>,
+    (parameter, value): (&str, Option<&str>),
     cursor: Option<&str>,
+    limit: usize,
 ) -> Answer<FoundSubscriptions> {
     let value = value?;
     let target = RequestTarget::new(&["subscriptions"])
         .query(parameter, Some(value))
-        .query("limit", Some(ROWS_MAX))
+        .query("limit", Some(limit))
         .query("cursor", cursor);
     Some(api.get(target).await)
 }

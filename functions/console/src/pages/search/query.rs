@@ -15,6 +15,12 @@ pub(super) struct SearchPageQuery {
     pub(super) names: Option<String>,
     /// The same by their URLs.
     pub(super) urls: Option<String>,
+    /// The number of events that pages before this one had.
+    #[serde(default)]
+    pub(super) skip: usize,
+    /// Whether the log is searched for as long as the API does, also where the text may be a name.
+    #[serde(default)]
+    pub(super) long: bool,
 }
 
 impl SearchPageQuery {
@@ -28,6 +34,11 @@ impl SearchPageQuery {
 
     /// Whether it asks for more of one list.
     pub(super) fn is_next_page(&self) -> bool {
+        self.is_of_subscriptions() || self.skip > 0
+    }
+
+    /// Whether it asks for more subscriptions.
+    pub(super) fn is_of_subscriptions(&self) -> bool {
         self.names.is_some() || self.urls.is_some()
     }
 }

@@ -11,8 +11,15 @@ use crate::table::TableColumn::{self, Number, Text};
 use crate::table::data_table;
 use crate::words::delivery_word;
 
-/// Most events and letters of a table: the API may give a hundred of each, with long ids.
+/// Most events and letters of a table: the API may give a hundred of each.
 const ROWS_MAX: usize = 50;
+
+/// Most bytes of the rows of one table, as ids and keys may be long. A page has two such tables at
+/// most, or one beside subscriptions.
+const ROWS_BYTES_MAX: usize = 40_000;
+
+/// Bytes of the tags around the cells of a row.
+const ROW_TAG_BYTES: usize = 320;
 
 /// Most deliveries of an event that a row names.
 const DELIVERIES_MAX: usize = 5;
@@ -40,20 +47,56 @@ const SUBSCRIPTION_COLUMNS: [TableColumn; 3] = [
     Text("Fallback"),
 ];
 
-pub(super) fn event_table(events: &[FoundEvent]) -> Markup {
-    let rows = events.iter().take(ROWS_MAX).map(event_row);
+/// The events behind the first ones, which pages before had.
+pub(super) fn event_table(
+    events: &[FoundEvent],
+    skip: usize,
+    next_page: impl Fn(usize) -> PageAddress,
+) -> Markup {
+    let skip = skip.min(events.len());
+    let rows = rows_with_room(events[skip..].iter().map(event_row));
+    let end = skip + rows.len();
     html! {
         (data_table("Events, the last accepted first", &EVENT_COLUMNS, rows))
-        (cut_note(events.len()))
+        @if end < events.len() {
+            p.hint {
+                "And " (events.len() - end) " more. "
+                a href=(next_page(end)) rel="next" { "Show the next events" }
+            }
+        }
     }
 }
 
 pub(super) fn letter_table(letters: &[DeadLetterView]) -> Markup {
-    let rows = letters.iter().take(ROWS_MAX).map(letter_row);
+    let rows = rows_with_room(letters.iter().map(letter_row));
+    let next = letters.get(rows.len());
     html! {
         (data_table("Dead letters", &LETTER_COLUMNS, rows))
-        (cut_note(letters.len()))
+        @if let Some(next) = next {
+            p.hint {
+                "There are more of this key. "
+                a href=(letter_address(next)) rel="next" { "Show the next one" }
+                ", which leads to those behind it."
+            }
+        }
     }
+}
+
+/// The first rows, as many as there is room for, and one at least.
+fn rows_with_room<const COLUMNS: usize>(
+    rows: impl Iterator<Item = [Markup; COLUMNS]>,
+) -> Vec<[Markup; COLUMNS]> {
+    let mut bytes_left = ROWS_BYTES_MAX;
+    let mut shown = Vec::new();
+    for row in rows.take(ROWS_MAX) {
+        let bytes = row.iter().map(|cell| cell.0.len()).sum::<usize>() + ROW_TAG_BYTES;
+        if bytes > bytes_left && !shown.is_empty() {
+            break;
+        }
+        bytes_left = bytes_left.saturating_sub(bytes);
+        shown.push(row);
+    }
+    shown
 }
 
 pub(super) fn subscription_table(label: &str, found: &[FoundSubscription]) -> Markup {
@@ -68,12 +111,6 @@ pub(super) fn letter_address(letter: &DeadLetterView) -> PageAddress {
 
 fn object_address(object: &str) -> PageAddress {
     PageAddress::new(&["dead-letters", "record"]).query("object", Some(object))
-}
-
-fn cut_note(rows: usize) -> Markup {
-    html! {
-        @if rows > ROWS_MAX { p.hint { "The first " (ROWS_MAX) " of " (rows) " are shown." } }
-    }
 }
 
 fn event_row(event: &FoundEvent) -> [Markup; 5] {

@@ -251,6 +251,7 @@ async fn search_that_ends_early_says_how_far_it_came() {
     let found = find(&api, "order-59").await;
     assert_eq!(found["events"], json!([]));
     assert_eq!(found["searchedFrom"], "2026-11-20T03:00:00.000Z");
+    assert_eq!(found["isCutShort"], true);
     let note = found["note"].as_str().unwrap();
     assert!(
         note.contains("`to=2026-11-20T03:00:00.000Z` it goes on"),
