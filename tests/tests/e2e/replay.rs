@@ -238,6 +238,13 @@ fn event_delivered_again_is_resolved_and_deleted_by_hand() {
         (&json!(1), &json!(1))
     );
     assert_eq!(home.dead_letters("orders", "billing").len(), 0);
+    // What was done within one request is not kept.
+    let work = home.run_json(&server, &["dead-letters", "work"]);
+    assert_eq!(work, json!({ "work": [] }));
+    for command in ["show", "cancel"] {
+        let line = ["dead-letters", "work", command, "none"];
+        assert_eq!(home.run(&server, &line).status.code(), Some(4), "{command}");
+    }
     // Without --all, something must select them.
     assert_eq!(
         home.run(&server, &["dead-letters", "delete", "orders", "billing"])
