@@ -159,8 +159,8 @@ pub(super) fn signed_out_page(lost: &LostForm, sign_in: &str) -> ConsolePage {
 pub(super) fn expired_page(lost: &LostForm) -> ConsolePage {
     let body = html! {
         p {
-            "This form belongs to a session that has ended. Nothing was changed. Go back, reload the page \
-             and send it again."
+            "This form belongs to a session that has ended. Nothing was changed."
+            @if lost.typed_settings().is_none() { " Go back, reload the page and send it again." }
         }
         p { a href=(PATH) { "To the overview" } }
         (lost.typed_text("Go on editing"))
