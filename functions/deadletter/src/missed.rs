@@ -93,8 +93,8 @@ impl<P: Ports> MissedLetters<P> {
         kept
     }
 
-    /// Notes in the book that there is no room for a subscription, so that an operator is told.
-    /// What cannot be noted is noted with the next letter that is skipped.
+    /// Notes in the book that there is no room for a subscription, so that an operator is told. If
+    /// that fails, it is noted with the next letter that is skipped.
     async fn note_skipped(&self, key: &str, skipped: &[LoadedLetter], until: Duration) {
         let change = self.book.change_book(|book| {
             book.note_skipped(key);

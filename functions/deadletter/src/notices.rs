@@ -1,7 +1,7 @@
 //! Notices of events that were given up. They are sent once the events are durable, before the
 //! messages are acknowledged.
 //!
-//! What a disabled subscription misses has none: `subscription.disabled` and
+//! Events that a disabled subscription misses have none: `subscription.disabled` and
 //! `subscription.skipping` say it once for all.
 
 use std::sync::Arc;

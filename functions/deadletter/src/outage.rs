@@ -74,7 +74,7 @@ impl<P: Ports> OutageMarker<P> {
         true
     }
 
-    /// What is counted of letters; `None` if none is of an outage.
+    /// Counts of the letters, by outage; `None` if none is of an outage.
     fn outage_of(&self, letters: &[LoadedLetter]) -> Option<OutageLetters> {
         let mut newest: Option<&Delivery> = None;
         let mut outages = BTreeMap::new();

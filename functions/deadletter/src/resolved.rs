@@ -6,7 +6,8 @@
 //! again while one of them still waited. If another of them was given up before, its letter is
 //! resolved too, and so on: the newest is left. Once one of them is delivered, none is.
 //!
-//! What cannot be resolved leaves a message in the dead-letter queue, as one that was delivered does.
+//! A letter that cannot be resolved leaves a message in the dead-letter queue, as one that was
+//! delivered does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

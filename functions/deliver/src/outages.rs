@@ -177,8 +177,8 @@ mod tests {
         [remembered_outage(waits).is_some(), expired, used_up]
     }
 
-    /// What failed or was put off in an outage, and expired when the endpoint was well again, is a
-    /// letter of it.
+    /// An event that failed or was put off in an outage, and expired when the endpoint was well
+    /// again, is a letter of it.
     #[tokio::test]
     async fn letter_that_expired_after_the_outage_says_it() {
         let world = World::new();
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(waiting, [before]);
     }
 
-    /// What an outage does not explain says nothing of it.
+    /// A letter that an outage does not explain says nothing of it.
     #[tokio::test]
     async fn letter_says_since_when_its_endpoint_was_not_well() {
         let world = World::new();

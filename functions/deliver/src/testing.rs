@@ -84,7 +84,7 @@ struct Script {
     when_connecting: WhenAsked,
 }
 
-/// What happens while each request is under way.
+/// An action that is taken while each request is under way.
 #[derive(Default)]
 struct WhenAsked(Option<Box<dyn Fn() + Send + Sync>>);
 
@@ -375,7 +375,8 @@ impl Endpoint {
 }
 
 impl WebhookClient for Endpoint {
-    /// Its connections are there before they are needed, unless something happens meanwhile.
+    /// Connections of the endpoint are there before they are needed, unless something happens
+    /// meanwhile.
     async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         if self.connects() && !look.may_begin().await {
             return WebhookAnswer {

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Its process may write it anew between the look and the removal.
+    /// A report's process may write it anew between the look and the removal.
     #[tokio::test]
     async fn report_is_removed_once_it_is_old() {
         let written_at = Timestamp::from_millis(1_700_000_000_000);

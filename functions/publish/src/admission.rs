@@ -41,7 +41,7 @@ pub(crate) struct AdmissionGate<'a> {
 
 /// A request that goes on.
 pub(crate) struct AdmittedRequest {
-    /// How long its acknowledgement waits.
+    /// The time for which its acknowledgement waits.
     pub(crate) wait: Duration,
     /// The value of the header `Posthaste-Pressure`, if there is pressure.
     pub(crate) pressure: Option<String>,

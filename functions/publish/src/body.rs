@@ -260,7 +260,7 @@ mod tests {
         encoder.finish().unwrap().into()
     }
 
-    /// What comes of a body with this coding, and the room that is left of the largest request's.
+    /// The result for a body with this coding, and the room that is left of the largest request's.
     fn unpacked_of(
         coding: &'static str,
         body: Bytes,

@@ -108,7 +108,7 @@ struct AdmittedEvents {
     events: Vec<Event>,
     /// The name that the producer gave the request, if any.
     name: Option<RequestName>,
-    /// How many deliveries of posthaste they came through.
+    /// The number of deliveries of posthaste that they came through.
     hops: Hops,
     pressure: Option<String>,
     dehydrate: bool,

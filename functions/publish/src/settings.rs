@@ -23,7 +23,7 @@ pub struct PublishSettings {
     pub body_timeout: Duration,
     /// The effect of the tarpit.
     pub tarpit: TarpitMode,
-    /// How much the delivery log keeps of topics that do not say so.
+    /// The mode of the delivery log for topics that do not set one.
     pub delivery_log: DeliveryLogMode,
     /// Whether events are stored for the delivery log that it only refers to. They stay for
     /// [`PAYLOAD_KEPT`](posthaste_core::model::PAYLOAD_KEPT), so this is for stores that grow

@@ -17,7 +17,7 @@ use crate::waiting::{ChangesByMessage, wait_changes};
 pub(crate) struct ReceivedRecords {
     /// Records, by the hour of their own time.
     pub(crate) hours: BTreeMap<LogHour, HourRecords>,
-    /// What the records of each message change of the numbers of what waits.
+    /// The changes that the records of each message make to the numbers of what waits.
     pub(crate) waits: ChangesByMessage,
     /// Messages of a newer version of the program, and that version.
     pub(crate) newer: Vec<(ReceivedMessage, u32)>,
@@ -36,7 +36,7 @@ pub(crate) struct HourRecords {
 #[derive(Debug)]
 pub(crate) struct MalformedMessage {
     pub(crate) id: MessageId,
-    /// Its records, as far as can be seen: at least one.
+    /// The number of its records, as far as can be seen: at least one.
     pub(crate) records: usize,
     pub(crate) error: UnreadableReason,
 }

@@ -57,7 +57,8 @@ pub struct WakeSettings {
     /// The topic whose subscribers are notified of links that are down or up again, beside those
     /// that topics name.
     pub notices_topic: Option<TopicName>,
-    /// How long dead letters are kept; `None`: forever. On AWS the bucket's lifecycle decides.
+    /// The time for which dead letters are kept; `None`: forever. On AWS the bucket's lifecycle
+    /// decides.
     pub dead_letter_retention: Option<Duration>,
 }
 

@@ -85,8 +85,8 @@ impl<P: Ports> WakePorts<P> {
     }
 
     /// The number of deliveries that are due of the subscriptions of these folders, in their order.
-    /// Where the queue cannot tell, it is what the state says of their topics, and their share of
-    /// what is due in the slow lane.
+    /// If the queue cannot tell, it is what the state says of their topics, and their share of what
+    /// is due in the slow lane.
     pub(crate) async fn count_due(&self, folders: &[String]) -> Vec<u64> {
         if let Some(counted) = self.deliveries.due_counts(folders).await.ok().flatten() {
             return counted;

@@ -31,7 +31,7 @@ pub(crate) struct WakeRun<'a, P: Ports> {
     pub(crate) send: Duration,
     /// All work ends by then.
     work: Duration,
-    /// What counts as left by its process.
+    /// The rule by which work counts as left by its process.
     pub(crate) left: LeftWork,
     is_stopped: &'a AtomicBool,
     found_work: &'a AtomicBool,

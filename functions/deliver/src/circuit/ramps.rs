@@ -190,7 +190,7 @@ mod tests {
         assert!(on_link.0.0.lock().is_empty());
     }
 
-    /// Its events were parked, or have expired.
+    /// Events of the one that does not come again were parked, or have expired.
     #[test]
     fn place_of_who_does_not_come_again_is_free_after_its_wait() {
         let on_link = OnLink(RecoveryRamps::default());

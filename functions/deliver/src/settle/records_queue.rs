@@ -1,6 +1,6 @@
 //! The queue of records, on their way into the delivery log.
 //!
-//! Where one process has many invocations, many groups are settled side by side, and each has few
+//! If one process has many invocations, many groups are settled side by side, and each has few
 //! records. They take turns: while records are being sent, those of other groups gather, and the
 //! next turn sends them all. A turn with few records may wait 25 ms for a commit to share. Other
 //! groups do not wait for that turn once they have [`SENT_AT_ONCE_BYTES`] of records together.

@@ -27,7 +27,7 @@ const EXPIRED_OBJECTS_MAX: usize = 1000;
 pub(crate) struct ParkedRelease<'a, P: Ports> {
     run: WakeRun<'a, P>,
     account: &'a Mutex<RunAccount>,
-    /// How far the run came.
+    /// The progress of the run.
     pub(crate) walk: ParkedWalk,
     /// Objects whose deliveries were all sent.
     pub(crate) objects: usize,

@@ -9,7 +9,7 @@ use posthaste_core::model::LetterPlace;
 pub(crate) enum RecoveryPermit {
     /// It sends, but not the letters in these places: they are on their way as probes.
     Runs(Vec<LetterPlace>),
-    /// Its endpoint is not well, or has not been for long enough.
+    /// The endpoint is not well, or has not been for long enough.
     Rests,
 }
 

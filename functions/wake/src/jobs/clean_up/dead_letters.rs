@@ -45,8 +45,8 @@ impl<'a, P: Ports> LetterRetention<'a, P> {
         }
     }
 
-    /// How long the letters of the object under this key are kept, or the list beside it. While its
-    /// topic cannot be read, as long as recovery ever goes back.
+    /// The time for which the letters of the object under this key are kept, or the list beside it.
+    /// While its topic cannot be read, this is as long as recovery ever goes back.
     async fn for_object(&mut self, key: &str) -> Duration {
         let letters = key.strip_prefix(layout::RESOLVED).unwrap_or(key);
         let Some(owner) = layout::dead_letter_owner(letters) else {

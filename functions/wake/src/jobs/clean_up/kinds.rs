@@ -22,7 +22,7 @@ pub(super) struct ObjectKind {
     pub(super) minute: u64,
     /// Most pages looked at in one run.
     pub(super) pages_max: usize,
-    /// How long they are kept.
+    /// The time for which they are kept.
     kept: Duration,
     age: AgeSource,
     /// Tells from the content of an object that was listed as old whether it is of no use any

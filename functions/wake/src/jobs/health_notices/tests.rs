@@ -160,7 +160,7 @@ async fn notice_of_missed_events_waits_for_a_topic_that_is_broken() {
     assert!(is_told(&kit).await);
 }
 
-/// Whom the link's notice goes to is not known, because the topics cannot be listed.
+/// The receivers of the link's notice are not known, because the topics cannot be listed.
 #[tokio::test]
 async fn notice_that_cannot_be_sent_keeps_no_other() {
     let plan = FaultPlan::at(CallFault::Before(ErrorKind::Other), |effect| {

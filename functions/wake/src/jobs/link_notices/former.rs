@@ -102,7 +102,7 @@ async fn is_former<P: Ports>(
 }
 
 /// Whether a topic has the subscription of a target on its link, since before the condition began.
-/// Where the clock was set back since the subscription was created, the times of the two do not say
+/// If the clock was set back since the subscription was created, the times of the two do not say
 /// which came first.
 fn is_there(
     topic: Option<&Topic>,

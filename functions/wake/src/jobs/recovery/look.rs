@@ -17,6 +17,6 @@ pub(super) struct RecoveryContext<'a, P: Ports> {
     pub(super) book: HealthBook,
     /// Links to which this run has sent a letter as a probe.
     pub(super) probed: BTreeSet<String>,
-    /// What replays may do in this run.
+    /// The permits of replays in this run.
     pub(super) permits: RecoveryPermits,
 }

@@ -25,7 +25,7 @@ const MARKER_LEFT_AFTER: Duration = Duration::from_hours(24);
 pub(super) enum LeftReplay {
     /// The replay is begun now.
     Begun,
-    /// Its record may still come.
+    /// The record of the replay may still come.
     Waits,
     /// There is no such replay: another one of the same selection took its place, or nothing says
     /// what it is.

@@ -23,9 +23,9 @@ const LENGTH_MIN: Duration = Duration::from_millis(1);
 /// A part of the log.
 #[derive(Debug)]
 pub(super) struct LogPart {
-    /// Its records, the oldest first.
+    /// The records of the part, the oldest first.
     pub(super) records: Vec<LogRecord>,
-    /// Where it ends.
+    /// The end of the part.
     pub(super) end: Timestamp,
     /// Files that cannot be read, with the reasons.
     pub(super) damaged: Vec<(String, String)>,

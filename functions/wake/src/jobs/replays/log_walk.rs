@@ -61,7 +61,7 @@ struct PickedLogEvents {
     ids: Vec<String>,
     /// The number of events whose dead letters are resolved.
     resolved: u64,
-    /// What else was left out.
+    /// The counts of what else was left out.
     left_out: LeftOutCounts,
     /// The ids of events that cannot be sent, and why.
     failed: Vec<(String, String)>,
@@ -105,11 +105,11 @@ enum LogWalkStep {
 enum RecordFate {
     /// It is sent again.
     Sent(Box<ResentEvent>),
-    /// Its delivery has not ended with this record.
+    /// The delivery has not ended with this record.
     Passed,
     /// It was not asked for.
     LeftOut(LeftOutReason),
-    /// Its dead letter is resolved.
+    /// The dead letter of the event is resolved.
     Resolved,
     /// It cannot be sent.
     Failed(&'static str),

@@ -45,7 +45,7 @@ pub(in crate::jobs) struct PickedLetters {
 /// The choice of events.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::jobs) struct LetterSelector<'a> {
-    /// What was asked for.
+    /// The selection that was asked for.
     pub(in crate::jobs) selection: &'a ReplaySelection,
     /// The rules of recovery, where nobody asked.
     pub(in crate::jobs) recovery: Option<&'a RecoveryRules>,

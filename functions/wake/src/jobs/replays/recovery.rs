@@ -11,7 +11,7 @@ use crate::jobs::standing::holds_deliveries;
 use crate::ports::WakePorts;
 use crate::run::WakeRun;
 
-/// Which letters are recovered, by the subscription as it is now.
+/// The rules by which letters are recovered, from the subscription as it is now.
 pub(super) fn rules(
     origin: &RecoveryOrigin,
     subscription: &Subscription,

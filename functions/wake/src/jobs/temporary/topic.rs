@@ -65,7 +65,7 @@ pub(super) struct TopicSweep<'a, P: Ports> {
     pub(super) waiting: WaitingSearch<'a, P>,
     /// The end of the last outage.
     pub(super) awake_since: Option<Timestamp>,
-    /// What counts as left by its process.
+    /// The rule by which work counts as left by its process.
     pub(super) left: LeftWork,
 }
 
@@ -436,7 +436,8 @@ mod tests {
         .await;
     }
 
-    /// What is deleted has one entry of the audit trail, with the reason and what it was.
+    /// A deleted topic or subscription has one entry of the audit trail, with the reason and what
+    /// it was.
     #[tokio::test]
     async fn deleted_entity_has_an_audit_entry_of_posthaste() {
         let check = async |settings: Value, action, detail, at: &str| {
