@@ -62,7 +62,7 @@ impl CommandError {
         self.done.as_ref()
     }
 
-    /// What failed, and why, in a line.
+    /// The failure and its reasons, in a line.
     pub fn to_line(&self) -> String {
         let mut text = self.failure.to_string();
         for error in self.error_chain().skip(1) {

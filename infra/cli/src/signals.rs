@@ -35,7 +35,7 @@ impl SignalListener {
     }
 
     /// The same, and for SIGHUP, which comes when the terminal is closed or its connection is lost.
-    /// Where SIGHUP is ignored already, as under `nohup`, it stays ignored.
+    /// If SIGHUP is ignored already, as under `nohup`, it stays ignored.
     pub fn listen_with_hangup() -> io::Result<Self> {
         // Without that file the signal counts as not ignored.
         let is_ignored =

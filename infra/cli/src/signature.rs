@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use posthaste_core::model::{SigningSecret, Timestamp, signature};
 
-/// How far a request's time may be from the receiver's clock (Standard Webhooks' libraries).
+/// The largest difference between a request's time and the receiver's clock (Standard Webhooks'
+/// libraries).
 const TOLERANCE: Duration = Duration::from_mins(5);
 
 /// A signature is not accepted.

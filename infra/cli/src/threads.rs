@@ -63,7 +63,7 @@ fn worker_count(given: Option<String>, cores: usize) -> Result<usize, ThreadsErr
     number.ok_or(ThreadsError::Workers(given))
 }
 
-/// What a thread that is tried does.
+/// The work of a thread that is tried.
 type ThreadWork = Box<dyn FnOnce() + Send>;
 
 /// Starts so many threads at once, and ends them.

@@ -156,12 +156,12 @@ impl RunningServer {
         self.local.clone()
     }
 
-    /// What is under way, to be counted.
+    /// The requests that are under way, to be counted.
     pub(super) fn in_flight(&self) -> InFlight {
         self.in_flight.clone()
     }
 
-    /// What the server has to do before its health is good.
+    /// The work that the server has to do before its health is good.
     pub(super) fn readiness(&self) -> &Arc<Readiness> {
         &self.readiness
     }

@@ -1,7 +1,7 @@
 //! Backups of the data folder while the server goes on: `GET /backup`.
 //!
-//! What reads the disk for long has a thread of its own. It ends when the client is gone, and when
-//! the server ends. The audit trail has an entry of each: who takes a backup has all secrets.
+//! Work that reads the disk for long has a thread of its own. It ends when the client is gone, and
+//! when the server ends. The audit trail has an entry of each: who takes a backup has all secrets.
 
 mod connection;
 
@@ -45,7 +45,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Wait that is asked of a backup whose entry in the audit trail cannot be written.
 const ENTRY_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What a client is told whose backup ends before its end, because the server does.
+/// The text for a client whose backup ends before its end, because the server does.
 const ENDING: &str = "the server ends; take the backup once it has started again";
 
 /// The backups of a data folder.

@@ -12,7 +12,7 @@ use super::settings::ServeSettings;
 const KEPT_PART: usize = 4;
 
 /// Descriptors of files: the store, the log, payloads that are read and written, look-ups of names.
-/// Where descriptors are few, half of what is kept.
+/// If descriptors are few, half of what is kept.
 const FILES: usize = 128;
 
 /// One connection to an endpoint in four is left to late answers, so that endpoints that hang do not

@@ -173,8 +173,8 @@ impl WiredFunctions {
         Arc::clone(&self.data_folder)
     }
 
-    /// Starts the pollers and the schedules.
-    /// What takes the processor for long goes to `upkeep`.
+    /// Starts the pollers and the schedules. Work that takes the processor for long goes to
+    /// `upkeep`.
     pub(super) fn spawn_work(
         &self,
         tasks: &mut JoinSet<()>,

@@ -74,7 +74,7 @@ const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 /// that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// What is said of what another address answers.
+/// The text about requests that another address answers.
 const ELSEWHERE: &str =
     "another address of this server answers it; see --listen, --manage-listen and --metrics-listen";
 
@@ -164,7 +164,7 @@ pub struct RequestFront {
     pub data_folder: Arc<DataFolder>,
     /// Answers requests that may take the processor for long.
     pub upkeep: Handle,
-    /// What the server has to do before its health is good.
+    /// The work that the server has to do before its health is good.
     pub readiness: Arc<Readiness>,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
@@ -175,8 +175,8 @@ pub struct RequestFront {
 }
 
 impl RequestFront {
-    /// The answer of a function. Those to operators are made by another thread than the workers.
-    /// Where the connection ends before, only what changes something goes on to its end.
+    /// The answer of a function. Those to operators are made by another thread than the workers. If
+    /// the connection ends before, only a request that changes something goes on to its end.
     async fn route_request(&self, request: Request<Body>) -> Response<Body> {
         let is_quick = is_quick(&request);
         let is_only_read = is_only_read(&request);
@@ -271,9 +271,9 @@ fn is_quick(request: &Request<Body>) -> bool {
 /// An address that is listened on.
 #[derive(Debug)]
 pub struct ListeningAddress {
-    /// Where connections come in.
+    /// The listener at which connections come in.
     pub listener: TcpListener,
-    /// What is answered there.
+    /// The requests that are answered there.
     pub answers: ServedParts,
 }
 

@@ -1,4 +1,5 @@
-//! What a server leaves behind when it ends. All of it is durable and goes on after the next start.
+//! Work that a server leaves behind when it ends. All of it is durable and goes on after the next
+//! start.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(super) struct CutShortRequests {
 }
 
 impl InFlight {
-    /// What an end at this moment cuts short.
+    /// The requests that an end at this moment cuts short.
     pub(super) fn cut_short_now(&self) -> CutShortRequests {
         CutShortRequests {
             webhooks: self.deliver.open_requests(),
@@ -50,7 +51,7 @@ impl fmt::Debug for InFlight {
     }
 }
 
-/// What a server leaves behind. `None` where it cannot be counted.
+/// The work that a server leaves behind. `None` where it cannot be counted.
 #[derive(Debug)]
 pub(super) struct LeftBehind {
     /// The queue of deliveries.

@@ -13,11 +13,11 @@ use super::settings::ServeSettings;
 /// The addresses of a server, bound.
 #[derive(Debug)]
 pub(super) struct BoundAddresses {
-    /// Where producers and endpoints come in.
+    /// The address at which producers and endpoints come in.
     pub(super) public: SocketAddr,
-    /// Where the management API is.
+    /// The address of the management API.
     pub(super) management: SocketAddr,
-    /// Where the metrics are.
+    /// The address of the metrics.
     pub(super) metrics: SocketAddr,
     /// Whether they speak TLS.
     pub(super) has_tls: bool,

@@ -1,4 +1,4 @@
-//! What `posthaste doctor` looks at on this machine: the disk of the data folder, the open files, the
+//! Checks of `posthaste doctor` on this machine: the disk of the data folder, the open files, the
 //! clock, and the way to endpoints.
 
 use std::fmt;

@@ -7,8 +7,8 @@ use posthaste_core::api::doctor::RELEASED;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 
-/// How far the clock may be behind what the data folder holds. Time servers correct less than that,
-/// and receivers refuse a signature that is five minutes off.
+/// Longest time that the clock may be behind what the data folder holds. Time servers correct less
+/// than that, and receivers refuse a signature that is five minutes off.
 const BEHIND_MAX: Duration = Duration::from_mins(5);
 
 /// A fault of the clock.

@@ -29,7 +29,7 @@ pub enum BackupError {
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FolderError),
-    /// What comes is cut off, or is no backup.
+    /// The data that comes is cut off, or is no backup.
     #[error("the backup did not come whole")]
     CutOff(#[source] io::Error),
     /// The other side could not read on.

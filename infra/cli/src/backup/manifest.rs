@@ -51,7 +51,7 @@ pub struct BackupPart {
     pub bytes: u64,
 }
 
-/// What is read first: whatever else a newer version writes, it has this.
+/// The part that is read first: whatever else a newer version writes, it has this.
 #[derive(Debug, Deserialize)]
 struct ManifestFormat {
     format: u32,

@@ -19,8 +19,8 @@ use super::sums::{self, CopyError, FileSum, copy_with_digest};
 const UNFINISHED_DATABASE: &str = "posthaste.redb.new";
 
 /// Makes a data folder of a backup. The folder must be empty or not there. While it is filled, its
-/// database is an empty file, with which no server starts, so what is half done is never used.
-/// Where it fails, what was made is removed. Blocks, for as long as the disks take.
+/// database is an empty file, with which no server starts, so what is half done is never used. If
+/// it fails, what was made is removed. Blocks, for as long as the disks take.
 pub fn restore_backup(
     backup: &Path,
     folder: &Path,

@@ -15,7 +15,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most connections that are kept for later: as many as `publish --rate` has requests at once.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// Whom a client trusts behind https.
+/// The parties that a client trusts behind https.
 #[derive(Debug, Clone)]
 pub enum ServerTrust {
     /// The authorities of this machine.

@@ -54,7 +54,7 @@ pub enum ApplyError {
     /// The server refused it, or was not reached.
     #[error("{0}")]
     Client(#[from] ClientError),
-    /// What is named of it cannot be laid over what the server has.
+    /// The members that are named of it cannot be laid over what the server has.
     #[error("{0}")]
     Patch(#[from] PatchError),
 }
@@ -197,7 +197,7 @@ fn preview_changes(
 
 /// A topic that was put, or is as it is wanted.
 struct TopicWrite<'a> {
-    /// What was to be written.
+    /// The settings that were to be written.
     settings: Cow<'a, TopicSettings>,
     before: Option<VersionedTopic>,
     /// `None` where nothing was to be written.

@@ -11,7 +11,7 @@ pub(super) enum AssignError {
     /// There is no member before an equals sign.
     #[error("expected MEMBER=VALUE as setting {number}")]
     NoMember {
-        /// Its number among the settings, from 1.
+        /// The number of the setting, from 1.
         number: usize,
     },
     /// The value is no YAML.

@@ -140,7 +140,7 @@ fn empty_list_text(arguments: &DeadLettersListArgs) -> String {
     format!("no dead letters{of}{rest}")
 }
 
-/// What becomes of the selected dead letters.
+/// The action on the selected dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadLetterAction {
     Resolve,

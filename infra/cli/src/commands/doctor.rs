@@ -67,7 +67,7 @@ fn reply_or_failure(checks: &[CheckView]) -> Result<CommandReply, CommandError> 
     Err(CommandError::from(ChecksFailed { failed, all }).with_done(reply))
 }
 
-/// What the server says of itself.
+/// The checks and the version that the server gives of itself.
 struct InsideChecks {
     checks: Vec<CheckView>,
     version: Option<String>,

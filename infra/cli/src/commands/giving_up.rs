@@ -49,7 +49,7 @@ impl CommandFailure for NotDone {
 }
 
 impl WaitingTotal {
-    /// What waits for these subscriptions.
+    /// The events that wait for these subscriptions.
     fn sum_of(subscriptions: &[SubscriptionSettings]) -> Self {
         let views = subscriptions.iter().map(|it| it.waiting.as_deref());
         views.fold(Self::default(), |sum, view| {
@@ -60,7 +60,7 @@ impl WaitingTotal {
         })
     }
 
-    /// What waits for a subscription.
+    /// The events that wait for a subscription.
     pub(super) fn for_subscription(
         session: &AdminSession,
         SubscriptionArgs { topic, name }: &SubscriptionArgs,
@@ -73,7 +73,7 @@ impl WaitingTotal {
         Self::sum_if_known(shown, confirmed)
     }
 
-    /// What waits for the subscriptions of a topic.
+    /// The events that wait for the subscriptions of a topic.
     pub(super) fn for_topic(
         session: &AdminSession,
         topic: &str,
@@ -145,7 +145,7 @@ impl Add for WaitingTotal {
     }
 }
 
-/// What is gone after a command, in words.
+/// The things that are gone after a command, in words.
 pub(super) struct LossText(String);
 
 impl LossText {

@@ -22,7 +22,7 @@ const SUBSCRIPTIONS: &str = "subscriptions";
 /// sent.
 const PLACEHOLDER: &str = "https://example.com/";
 
-/// What has to be there before a patch is laid over it.
+/// The state that has to be there before a patch is laid over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ExpectedState {
     /// Anything: what is not there is created.

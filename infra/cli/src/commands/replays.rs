@@ -292,7 +292,7 @@ fn replay_reply(replay: &ReplayView) -> CommandReply {
     add_failures(answer, QUEUED_NOT, &replay.failures)
 }
 
-/// What became of queued events, and the command that shows those that failed again.
+/// The outcomes of queued events, and the command that shows those that failed again.
 fn outcomes_text(replay: &ReplayView) -> String {
     let ReplayView {
         topic,

@@ -127,7 +127,7 @@ pub fn run(
     }
 }
 
-/// What an action gives up, once that is confirmed.
+/// The events that an action gives up, once that is confirmed.
 fn confirm_given_up(
     session: &AdminSession,
     action: &str,

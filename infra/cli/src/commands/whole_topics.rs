@@ -1,4 +1,4 @@
-//! What all commands share that read topics whole.
+//! Parts shared by all commands that read topics whole.
 
 use crate::error::CommandFailure;
 

@@ -261,7 +261,8 @@ fn apply_orders(server: &Scripted) -> (i32, String, String) {
     (code, said, String::from_utf8(output.stdout).unwrap())
 }
 
-/// What is named is laid over the newer version, so that the change in between is kept.
+/// The members that are named are laid over the newer version, so that the change in between is
+/// kept.
 #[test]
 fn keep_is_laid_over_a_change_that_comes_between() {
     let topic = |ttl: &str, etag: &str| {

@@ -115,7 +115,7 @@ fn each_shell_gets_a_script_that_names_every_command() {
     );
 }
 
-/// What bash offers after these words, the last of which is begun.
+/// The completions that bash offers after these words, the last of which is begun.
 fn completed(words: &[&str]) -> Vec<String> {
     let script = stdout(&["completions", "bash"]);
     let last = words.len() - 1;

@@ -23,7 +23,7 @@ use crate::common::Server;
 /// Few enough that one invocation has them all.
 const EVENTS: usize = 4;
 
-/// What becomes of the events of each.
+/// The outcome of the events of each kind of endpoint.
 const KINDS: [(&str, &str); 10] = [
     ("erring", "dead-lettered"),
     ("flapping", "delivered"),

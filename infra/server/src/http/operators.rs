@@ -11,7 +11,7 @@ use super::super::console::ConsoleAccess;
 use super::super::data_folder::HEALTH;
 use super::super::probes::is_probe;
 
-/// How requests of operators are known.
+/// The check by which requests of operators are known.
 #[derive(Debug)]
 pub struct OperatorCheck {
     admin_key: Secret,

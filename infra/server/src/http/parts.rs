@@ -1,4 +1,5 @@
-//! What an address answers: everything, or what the other addresses of the server leave to it.
+//! The requests that an address answers: all of them, or those that the other addresses of the
+//! server leave to it.
 
 use ::http::Method;
 use ::http::request::Parts as Head;
@@ -15,7 +16,7 @@ const KEYS_PATH: &str = "/.well-known/webhook-keys";
 /// The path of the metrics.
 pub(super) const METRICS_PATH: &str = "/metrics";
 
-/// What an address answers. Health and the state of the process are answered by all.
+/// The requests that an address answers. Health and the state of the process are answered by all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedParts {
     /// Producers, endpoints that consent, and receivers that ask for public keys.

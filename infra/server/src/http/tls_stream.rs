@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 /// see that a server speaks TLS.
 const PLAIN_HTTP: &str = "This address speaks TLS: use https:// instead of http://\n";
 
-/// What a client began with.
+/// The way in which a client began.
 pub(super) enum ClientHandshake<S> {
     /// TLS, and the handshake is done.
     Done(SecuredStream<S>),

@@ -1,4 +1,4 @@
-//! How finely metrics are told apart.
+//! The detail in which metrics are told apart.
 
 /// The owners that have series of their own. All others share those of [`OTHER`], so that sums stay
 /// right.

@@ -22,7 +22,7 @@ pub struct CheckedFile {
     pub path: PathBuf,
     /// Declared topics.
     pub contents: ApplyFile,
-    /// What is named of each of them, where that alone is written.
+    /// The members that are named of each of them, where those alone are written.
     part: Option<FilePatch>,
 }
 
@@ -38,7 +38,7 @@ struct FilePatch {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeclaredTopic<'a> {
     pub(super) name: &'a TopicName,
-    /// What is declared. Where a part is named, it has the subscriptions that are.
+    /// The settings that are declared. Where a part is named, they have the subscriptions that are.
     pub(super) declared: &'a TopicSettings,
     patch: Option<&'a TopicPatch>,
     file: &'a CheckedFile,

@@ -8,7 +8,7 @@ use std::thread;
 /// 50 that the API Gateway of the template lets through.
 const AT_ONCE: usize = 4;
 
-/// What came of it.
+/// The results of the work.
 pub(super) struct ParallelResults<R, E> {
     /// In the order of the items. `None` for one that failed or was not begun.
     pub(super) done: Vec<Option<R>>,

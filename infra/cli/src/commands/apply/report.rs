@@ -67,7 +67,7 @@ fn intent_word(change: EntityChange) -> &'static str {
     found.map_or("", |(_, word)| word)
 }
 
-/// How many entities have each change. Nothing is said of deletions where there are none.
+/// The number of entities with each change. Nothing is said of deletions where there are none.
 fn count_changes(applied: &ApplyResult, words: ChangeWords) -> String {
     let counts = words.into_iter().filter_map(|(change, word)| {
         let entities = applied.entities.iter();

@@ -163,8 +163,8 @@ fn read_object(session: &AdminSession, key: &str) -> Result<Option<Vec<u8>>, Cli
     }
 }
 
-/// What is resolved in an object. A damaged list is none, as everywhere: a letter too many is better
-/// than one too few.
+/// The letters of an object that are resolved. A damaged list is none, as everywhere: a letter too
+/// many is better than one too few.
 fn read_resolved_letters(
     session: &AdminSession,
     object: &str,
@@ -214,7 +214,7 @@ fn export_reply(exported: &ExportCounts, path: Option<&Path>) -> CommandReply {
     }
 }
 
-/// Where the lines go.
+/// The destination of the lines.
 enum ExportOutput {
     Output,
     File {

@@ -41,7 +41,7 @@ pub(super) fn run(
     Ok(work_reply(&work))
 }
 
-/// What the server knows, the newest first. It lists it in the order of its keys.
+/// The work that the server knows, the newest first. The server lists it in the order of its keys.
 fn list_work(session: &AdminSession, active: bool) -> Result<CommandReply, CommandError> {
     let parameters: &[(&str, &str)] = if active { &[("active", "true")] } else { &[] };
     let mut work = session.read_list_with(&PATH, parameters, |page: LetterWorkPage| {

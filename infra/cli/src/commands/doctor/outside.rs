@@ -1,4 +1,5 @@
-//! What this program sees of a server: whether it answers, its certificate, its clock, its version.
+//! Facts that this program sees of a server: whether it answers, its certificate, its clock, its
+//! version.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,12 +28,12 @@ const ALL_NETWORKS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 /// Advice where something answers, but not as a server of posthaste does.
 const NOT_POSTHASTE: &str = "is it posthaste that answers there? --url or POSTHASTE_URL says where to look; otherwise look at its log";
 
-/// What was seen of a server.
+/// The facts that were seen of a server.
 pub(super) struct OutsideChecks {
     pub(super) checks: Vec<CheckView>,
     /// Whether it answers at all.
     pub(super) is_reached: bool,
-    /// Its version, where it tells it without a key, as `serve` does.
+    /// The version of the server, where it tells it without a key, as `serve` does.
     pub(super) version: Option<String>,
 }
 

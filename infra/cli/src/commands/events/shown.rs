@@ -142,7 +142,7 @@ fn add_delivery(reply: CommandReply, one: &DeliveryView, resend: String) -> Comm
 const UNKNOWN: &str = "in a state that is not known: no record of it came within 25 hours, or only a newer posthaste \
     knows it";
 
-/// Where the event is as a whole, in words.
+/// The state of the event as a whole, in words.
 fn event_state_text(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Delivered => "delivered",
@@ -156,7 +156,7 @@ fn event_state_text(state: DeliveryState) -> &'static str {
     }
 }
 
-/// Where the event is, in words.
+/// The state of the event's delivery, in words.
 fn delivery_state_text(one: &DeliveryView) -> String {
     let reason = one
         .reason
@@ -192,7 +192,7 @@ fn delivery_state_text(one: &DeliveryView) -> String {
     }
 }
 
-/// What the event is, and since when it is here. The texts are its producer's.
+/// The description of the event, and the time since which it is here. The texts are its producer's.
 fn origin_line(one: &DeliveryView) -> String {
     let members = [
         ("type", &one.event_type),

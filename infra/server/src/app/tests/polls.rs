@@ -186,7 +186,7 @@ fn large_event(id: &str) -> String {
     event.to_string()
 }
 
-/// What was measured of each subscription.
+/// Records the measurements of each subscription.
 fn measure_all() {
     for topic in 0..TOPICS {
         for subscription in 0..SUBSCRIPTIONS {

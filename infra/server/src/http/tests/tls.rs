@@ -102,7 +102,7 @@ async fn silent_handshake_ends_in_time_and_holds_nobody_up() {
     }
 }
 
-/// What TLS holds back to be sent counts as sent by nobody: the client took nothing of it.
+/// Bytes that TLS holds back to be sent do not count as sent: the client took none of them.
 #[tokio::test]
 async fn tls_client_that_does_not_read_keeps_no_other_out() {
     let (tls, connector) = secured();
