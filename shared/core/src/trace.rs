@@ -218,13 +218,13 @@ pub struct TraceSpan {
     pub kind: SpanKind,
     /// The topic or, after it, the subscription, for its name.
     pub target: String,
-    /// Its place.
+    /// The place of the span.
     pub place: SpanPlace,
     /// A span of another trace that it belongs to.
     pub link: Option<TraceContext>,
-    /// Its beginning.
+    /// The beginning of the span.
     pub began: Timestamp,
-    /// Its length.
+    /// The length of the span.
     pub took: Duration,
     /// The other facts that are known.
     pub values: Vec<(&'static str, SpanValue)>,

@@ -52,8 +52,9 @@ struct WaitingLines {
     error_waits: ErrorWaits,
 }
 
-/// Which lines of the level ERROR wait for the reader. After each wait that took long twice as many
-/// do not, so that a reader that is slow costs those who log hardly more than one that is stuck.
+/// The rule by which lines of the level ERROR wait for the reader. After each wait that took long
+/// twice as many do not, so that a reader that is slow costs those who log hardly more than one
+/// that is stuck.
 #[derive(Debug, Default)]
 struct ErrorWaits {
     /// Lines that do not wait after the next slow wait.

@@ -138,7 +138,7 @@ mod tests {
         (0..8).map(lengthened).collect()
     }
 
-    /// Where a queue delays by whole seconds, each of 10 to 13 seconds is as likely as the others.
+    /// If a queue delays by whole seconds, each of 10 to 13 seconds is as likely as the others.
     #[test]
     fn whole_second_of_a_short_wait_is_drawn_evenly() {
         let second = Duration::from_secs(1);
@@ -156,7 +156,7 @@ mod tests {
         );
     }
 
-    /// Where a queue delays by milliseconds, messages that failed together come back apart.
+    /// If a queue delays by milliseconds, messages that failed together come back apart.
     #[test]
     fn jitter_of_a_queue_of_milliseconds_keeps_them() {
         assert_eq!(

@@ -538,7 +538,8 @@ mod tests {
         );
     }
 
-    /// What waits so long that it is parked goes out with a minute, as lists of what waits say.
+    /// An event that waits so long that it is parked goes out with a minute, as lists of what waits
+    /// say.
     #[test]
     fn next_attempt_of_a_parked_event_is_the_beginning_of_a_minute() {
         let at = Timestamp::from_millis(1_700_000_000_000);

@@ -57,9 +57,9 @@ struct HeldSlots {
 /// A worker that asks for slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotClaim<'a> {
-    /// Its id.
+    /// The id of the worker.
     pub holder: &'a str,
-    /// Its requests that are open.
+    /// The number of its requests that are open.
     pub begun: u32,
     /// The slots that it has already, of a lease that still serves.
     pub held: u32,

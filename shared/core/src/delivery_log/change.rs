@@ -15,7 +15,7 @@ pub const CANCELLED: &str = "Cancelled";
 pub struct EventChange {
     /// An attempt, or which change.
     pub kind: RecordKind,
-    /// Where the event is after it.
+    /// The state of the event after it.
     pub result: LogResult,
     /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
     pub reason: Option<String>,

@@ -1,4 +1,4 @@
-//! Which files of an hour are merged, and what a merge that was cut short left behind.
+//! The files of an hour to merge, and those that a merge that was cut short left behind.
 //!
 //! A merge writes its parts in order; the last one names what was merged. Only then are those files
 //! deleted. So after a crash either the last part is there, and the rest of the files it names can

@@ -61,7 +61,7 @@ pub struct LogRecord {
     /// The replay that the event came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// Where the event is after it.
+    /// The state of the event after it.
     pub result: LogResult,
     /// Whether its delivery waited before, and waits after it: what record counts by. Files do not
     /// have it.
@@ -209,7 +209,7 @@ impl LogRecord {
         names.into_iter().all(Option::is_none)
     }
 
-    /// Its place among the records of its subscription.
+    /// The place of the record among those of its subscription.
     pub fn place_within(&self) -> impl Ord + '_ {
         (std::cmp::Reverse(self.time), &self.record_id)
     }

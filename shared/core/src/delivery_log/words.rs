@@ -149,8 +149,8 @@ words! {
 }
 
 words! {
-    /// What a record says of its delivery's wait for another attempt. `Unknown` where the record does
-    /// not say it, as those of release 0.1 do not.
+    /// The word of a record about its delivery's wait for another attempt. `Unknown` where the
+    /// record does not say it, as those of release 0.1 do not.
     WaitTransition as "Wait" {
         /// It did not wait before, and does not after it.
         None = "none",

@@ -29,7 +29,7 @@ pub enum TestEventError {
 }
 
 /// The caller's event, one object in the schema that the subscription receives, or an array of one.
-/// Its text is sent as it is.
+/// The text is sent as it is.
 pub fn check_given_event(schema: EventSchema, text: &Bytes) -> Result<Bytes, TestEventError> {
     if text.len() > EVENT_BYTES_MAX {
         return Err(TestEventError::TooLarge);

@@ -24,7 +24,7 @@ const RUNS_KEPT_MAX: usize = 32;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionHealth {
-    /// Its tries.
+    /// The tries of the subscription.
     #[serde(default)]
     pub tries: SubscriptionTries,
     /// The incident that it is in.
@@ -425,7 +425,7 @@ mod tests {
         }
     }
 
-    /// What it missed before has an end of its own.
+    /// Events that the subscription missed before have an end of their own.
     #[test]
     fn skipped_subscription_that_is_disabled_again_begins_anew() {
         let mut book = HealthBook::default();

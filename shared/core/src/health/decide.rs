@@ -24,7 +24,7 @@ pub enum RecordedStatus {
     Active,
     /// It is paused, pending or disabled, or it does not exist any more.
     Stopped,
-    /// Its record cannot be read.
+    /// The record of the subscription cannot be read.
     Unknown,
 }
 

@@ -78,7 +78,7 @@ pub enum DueNotice {
         /// The event.
         delayed: DelayedEvent,
     },
-    /// What a disabled subscription misses will not be kept any more.
+    /// Events that a disabled subscription misses will not be kept any more.
     MissedEnds {
         /// The key of the subscription in the book.
         key: String,

@@ -14,7 +14,7 @@ const STUCK_MAX: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StuckEvent {
-    /// Its digest.
+    /// The digest of the event.
     event: String,
     /// The time at which it was accepted.
     accepted_at: Timestamp,
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Its endpoint goes down again before another event arrives.
+    /// The endpoint goes down again before another event arrives.
     #[test]
     fn relapse_with_only_stuck_events_is_failing() {
         let mut known = Known::default();

@@ -441,7 +441,7 @@ fn idle_link_incident_ends_unless_the_circuit_holds_the_link() {
     assert!(book.is_empty());
 }
 
-/// Its notice may have been sent, and only the mark is missing.
+/// The notice of the incident may have been sent, and only the mark is missing.
 #[test]
 fn incident_of_a_link_that_was_opened_keeps_its_time() {
     let names = ["a.a", "a.b", "a.c", "a.d", "a.e"];

@@ -28,7 +28,7 @@ fn billing() -> DeliveryTarget {
     target("https://a.example:443 orders.billing")
 }
 
-/// What is slow at this time, as texts.
+/// Targets that are slow at this time, as texts.
 fn slow(targets: &SlowTargets, now: Timestamp) -> Vec<String> {
     targets
         .slow_at(now)
@@ -36,7 +36,7 @@ fn slow(targets: &SlowTargets, now: Timestamp) -> Vec<String> {
         .collect()
 }
 
-/// What is slow after the second late request of each of these targets in an invocation.
+/// The targets that are slow after the second late request of each of these in an invocation.
 fn entered(texts: &[&str]) -> SlowTargets {
     let enter = |targets: SlowTargets, text: &&str| {
         let next = targets.after_observation(SECOND, &target(text), NOW);
@@ -56,7 +56,7 @@ fn two_late_requests_of_one_invocation_make_a_target_slow() {
     );
 }
 
-/// Where each batch has one of its messages, no invocation ever sees two.
+/// If each batch has one message of a target, no invocation ever sees two.
 #[test]
 fn second_late_request_of_another_invocation_makes_slow() {
     let once = SlowTargets::default()
@@ -96,7 +96,7 @@ fn late_request_of_a_message_alone_is_not_written_down() {
     );
 }
 
-/// What is stored has names in lower case.
+/// Stored targets have names in lower case.
 #[test]
 fn case_of_a_name_does_not_matter_to_lanes() {
     let written = target("https://a.example:443 Orders.Billing");

@@ -39,7 +39,7 @@ pub struct Topic {
     pub notices_topic: Option<TopicName>,
     /// Whether each event that is given up has a notice.
     pub delivery_failed_notices: bool,
-    /// How much the delivery log keeps of its deliveries. `None` is the installation's default.
+    /// The mode of the delivery log for its deliveries. `None` is the installation's default.
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether an event that matches no subscription has a record in the delivery log.
     pub record_unmatched: bool,
@@ -92,7 +92,7 @@ pub struct Subscription {
     pub signing: Vec<SigningSecret>,
     /// The time for which it exists.
     pub lifetime: SubscriptionLifetime,
-    /// How much the delivery log keeps of its topic's deliveries. `None` is the installation's
+    /// The mode of the delivery log for its topic's deliveries. `None` is the installation's
     /// default.
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].

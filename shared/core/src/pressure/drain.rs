@@ -51,7 +51,7 @@ pub struct DrainReport {
 pub struct ReportedTopic {
     /// The group of its messages.
     pub group: Arc<str>,
-    /// Its messages.
+    /// The counts of its messages.
     pub count: DrainCount,
 }
 

@@ -78,7 +78,7 @@ pub fn evaluate_pressure(
 /// those that are slow now. A topic of which nothing is left is not named any more. `None` if the
 /// drain is not known: then all topics keep their levels, as a resource does that cannot be read.
 ///
-/// Where the profile's drain time refuses no producer, no topic's does.
+/// If the profile's drain time refuses no producer, no topic's does.
 pub fn evaluate_topics(
     previous: &PressureState,
     drains: Option<Vec<TopicDrain>>,

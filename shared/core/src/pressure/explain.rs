@@ -2,8 +2,9 @@
 
 use super::{DueOfSubscription, PressureCause, Resource, ResourceState};
 
-/// What a producer waits for, how it stands, and what ends it: `database-disk is at medium: 96 % of
-/// …`. Where the producer's topic waits for itself, that names the subscription, and what to do.
+/// Explains what a producer waits for, how it stands, and what ends it: `database-disk is at
+/// medium: 96 % of …`. If the producer's topic waits for itself, that names the subscription, and
+/// what to do.
 pub fn explain_cause(pressing: &PressureCause) -> String {
     match &pressing.subscription {
         Some(subscription) => explain_topic(&pressing.resource, subscription),

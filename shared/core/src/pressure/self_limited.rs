@@ -272,7 +272,8 @@ mod tests {
                 .add_look(seen.iter().map(|seen| seen.1).sum(), groups, &look)
         }
 
-        /// What counts for the installation: due, settled and the oldest wait in seconds.
+        /// The numbers that count for the installation: due, settled and the oldest wait in
+        /// seconds.
         fn shared(&mut self, seen: &[Seen]) -> (u64, u64, u64) {
             let split = self.look(seen);
             (split.visible, split.settled, split.waited_max.as_secs())

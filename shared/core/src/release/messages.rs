@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(requeued_message(&broken, NOW), (broken, None));
     }
 
-    /// What waits for something else after its release began to live with that.
+    /// An event that waits for something else after its release began to live with that.
     #[test]
     fn life_of_a_scheduled_event_begins_with_its_first_release() {
         let mut delivery = parse_delivery(&message(NOW)).unwrap();

@@ -7,8 +7,8 @@ use crate::attempt::JITTER_MAX;
 use crate::model::{SCHEDULE_STEP_MAX, Timestamp};
 use crate::stored::{SetBackScan, WakeCheckpoint, layout};
 
-/// Longest time for which a delivery is parked: the longest step of a schedule with its jitter.
-/// What an endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
+/// Longest time for which a delivery is parked: the longest step of a schedule with its jitter. The
+/// wait that an endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
 const PARKED_WAIT_MAX: Duration = SCHEDULE_STEP_MAX.saturating_add(JITTER_MAX);
 
 /// The least by which a clock counts as set back, in minutes: the clocks of two workers differ by

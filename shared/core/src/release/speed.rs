@@ -1,10 +1,10 @@
 //! Release speed: how much of what waits in the object store goes back to the queue in a run of
 //! wake, by the pressure.
 //!
-//! What was accepted is delivered before anything new is taken in (the documents' own rule), so
-//! pressure slows the release and never stops it. Only the submission queue and the drain time
-//! count: a full disk or a backlog of dead letters does not get better by holding deliveries back.
-//! What has expired goes at every speed.
+//! Events that were accepted are delivered before anything new is taken in (the documents' own
+//! rule), so pressure slows the release and never stops it. Only the submission queue and the drain
+//! time count: a full disk or a backlog of dead letters does not get better by holding deliveries
+//! back. Expired events go at every speed.
 
 use crate::model::HELD_PER_OBJECT_MAX;
 use crate::pressure::{PressureLevel, PressureState, Resource};

@@ -420,7 +420,7 @@ mod tests {
         );
     }
 
-    /// What a failed request sent, and what its repetition sends, have the same ids.
+    /// Events of a failed request and of its repetition have the same ids.
     #[test]
     fn repeated_request_keeps_its_id_until_it_is_published() {
         let at = Timestamp::from_millis;

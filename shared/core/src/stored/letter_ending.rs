@@ -36,7 +36,7 @@ const VERSION_2: u32 = 2;
 /// Longest id of work, in bytes: that of a UUID.
 const WORK_ID_BYTES_MAX: usize = 36;
 
-/// What becomes of the selected letters.
+/// The end of the selected letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LetterEnd {
@@ -52,7 +52,7 @@ pub enum LetterEnd {
 pub struct LetterReceiver {
     /// The schema in which it receives events.
     pub schema: EventSchema,
-    /// Its creation: letters of others are former ones.
+    /// The creation of the subscription: letters of others are former ones.
     pub created: SubscriptionCreation,
 }
 
@@ -91,7 +91,7 @@ pub struct LetterEnding {
     /// same whatever becomes of the subscription.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<LetterReceiver>,
-    /// What becomes of the letters.
+    /// The end of the letters.
     pub end: LetterEnd,
     /// The request, without a place to go on.
     pub request: ResolveRequest,

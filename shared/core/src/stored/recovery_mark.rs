@@ -7,7 +7,7 @@
 //! it anew. Release 0.1 knows no such prefix and leaves it alone. Fixtures:
 //! `recovery-mark-v1.json`, `recovery-mark-v1-rests.json`.
 //!
-//! What becomes of a mark is decided in [`crate::release::recovery`].
+//! The fate of a mark is decided in [`crate::release::recovery`].
 
 use std::time::Duration;
 

@@ -172,7 +172,7 @@ pub struct ReplayProgress {
     /// The number of events that were left out because they are resolved.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resolved: u64,
-    /// What else was left out.
+    /// The counts of what else was left out.
     #[serde(default, skip_serializing_if = "LeftOutCounts::is_empty")]
     pub left_out: LeftOutCounts,
     /// The number of events, or whole objects, that could not be queued.

@@ -18,7 +18,7 @@ const FORMAT: StoredFormat = StoredFormat {
 /// A dead letter that needs nothing more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedLetter {
-    /// Its place.
+    /// The place of the letter.
     pub letter: LetterPlace,
     /// The newer letter that its event has become; `None` if the event was delivered.
     pub newer: Option<LetterPlace>,

@@ -173,7 +173,7 @@ async fn a_list_that_fails_is_an_error() {
     assert_eq!(counts, [WaitingCount::default()]);
 }
 
-/// What was counted until then is a lower bound.
+/// The count until then is a lower bound.
 #[tokio::test]
 async fn list_without_time_for_all_is_cut() {
     let world = World::default();

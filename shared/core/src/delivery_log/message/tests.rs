@@ -44,7 +44,7 @@ fn members_that_came_later_raise_no_version() {
     assert_eq!(parse_records(&bodies[0]).unwrap(), [full()]);
 }
 
-/// What 0.1.0 writes says nothing of the wait, and what this program writes it passes over.
+/// Release 0.1.0 writes nothing of the wait, and passes over what this program writes of it.
 #[test]
 fn wait_of_a_delivery_raises_no_version() {
     let waiting = LogRecord {

@@ -73,7 +73,7 @@ const KEYS: [(&str, &str); 48] = [
     ("PercentageInFlightUsedNormalThreshold", "70"),
 ];
 
-/// How many of them are the documents'.
+/// The number of keys that are the documents'.
 const OF_DOCUMENTS: usize = 35;
 
 /// The documents' only key without a counterpart.

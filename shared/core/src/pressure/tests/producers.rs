@@ -75,7 +75,7 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
     assert_eq!([at(150), at(151)].map(letter), ['r', 'd']);
 }
 
-/// What runs out on AWS are the places of deliver, and they are all taken in any burst.
+/// The places of deliver are what runs out on AWS, and they are all taken in any burst.
 #[test]
 fn places_of_deliver_refuse_only_where_a_backlog_lasts() {
     let busy = |messages, drain_secs| ResourceReadings {

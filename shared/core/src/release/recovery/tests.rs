@@ -198,7 +198,8 @@ fn letter_probes_where_nothing_else_does_and_not_again_at_once() {
     assert_eq!(under_way(DAY + 14 * HOUR), []);
 }
 
-/// What is on its way as a probe is remembered for as long as it may be: it may begin the mark anew.
+/// A letter that is on its way as a probe is remembered for as long as it may be: it may begin the
+/// mark anew.
 #[test]
 fn mark_whose_replay_has_ended_remembers_what_is_on_its_way() {
     let object = "ORDERS/BILLING/2026/11/22/10/x.json".to_owned();
@@ -324,7 +325,8 @@ fn replay_of_a_mark_is_written_runs_rests_and_ends_it() {
     assert_eq!(again(MINUTE), RecoveryStep::Ends);
 }
 
-/// What the first replay has sent waits for its next attempt for hours, and is not sent beside that.
+/// Letters that the first replay has sent wait for their next attempt for hours, and are not sent
+/// beside that.
 #[test]
 fn late_letters_of_an_outage_begin_behind_its_replay() {
     let begun = START + DAY + HOUR;

@@ -12,8 +12,8 @@ use crate::stored::layout;
 pub(super) struct NamedObjects(BTreeMap<String, Option<BTreeSet<usize>>>);
 
 impl NamedObjects {
-    /// What a request names of a subscription, whose keys begin with `prefix`; `None` if it names
-    /// nothing.
+    /// The objects that a request names of a subscription, whose keys begin with `prefix`; `None`
+    /// if it names nothing.
     pub(super) fn check_request(
         request: &ReplayRequest,
         prefix: &str,

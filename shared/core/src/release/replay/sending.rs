@@ -48,15 +48,15 @@ pub struct SelectedLetter {
 /// An event that is sent again.
 #[derive(Debug, Clone)]
 pub struct ResentEvent {
-    /// Its place among the events that were looked at.
+    /// The place of the event among those that were looked at.
     pub index: usize,
     /// The event.
     pub event: Event,
     /// The key of the new delivery.
     pub key: String,
-    /// Its dead letter, if it has one.
+    /// The dead letter of the event, if it has one.
     pub letter: Option<LetterPlace>,
-    /// Its life until now, if its first acceptance is known.
+    /// The life of the event until now, if its first acceptance is known.
     pub earlier: Option<EarlierLife>,
     /// The `webhook-id` that it had, and keeps unless the replay gives new ones.
     pub webhook_id: String,

@@ -23,7 +23,7 @@ const REQUEST_BYTES: usize = r#"{"objects":[]}"#.len();
 pub struct LetterLine {
     /// The key of its object.
     pub object: String,
-    /// Its place in the object, from 0.
+    /// The place of the letter in the object, from 0.
     pub index: usize,
     /// The number of dead letters that the object has.
     pub letters: usize,
@@ -45,9 +45,9 @@ pub struct LetterLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct MovedObject<Json = Box<RawValue>> {
-    /// Its key.
+    /// The key of the object.
     pub object: String,
-    /// Its dead letters, as they are stored, in order.
+    /// The dead letters of the object, as they are stored, in order.
     pub letters: Vec<Json>,
     /// The list of those that are resolved, as it is stored. Left out where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -47,7 +47,8 @@ pub struct RestoredLetter {
     /// The time since which its link or its subscription was not well when it was given up; `None`
     /// if nothing says so.
     pub outage_since: Option<Timestamp>,
-    /// Its life before it was sent again; `None` where it was given up for the first time.
+    /// The life of the event before it was sent again; `None` where it was given up for the first
+    /// time.
     pub earlier: Option<EarlierLife>,
     /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a
     /// member of the producer's own that had the name of one of ours is gone.
@@ -235,7 +236,7 @@ pub fn restore_logged(
 }
 
 /// The record without our members, and with those of the producer's own that were kept beside them.
-/// What is not as we write it is a member of the producer's own itself.
+/// A member that is not as we write it is the producer's own itself.
 fn without_our_members(record: &Bytes, names: &MemberNames) -> Bytes {
     let reserved = names.reserved_names();
     let [ours @ .., _] = &reserved;
