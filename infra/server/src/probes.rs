@@ -23,7 +23,7 @@ impl ProbeAnswer {
     pub(super) const OK: Self = Self { status: "ok" };
 }
 
-/// What this program knows of itself.
+/// The facts that this program knows of itself.
 #[derive(Debug, Serialize)]
 pub(super) struct VersionAnswer {
     /// The version of the release.

@@ -11,7 +11,7 @@ use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 /// Wait that is asked of a request for the health of a server that is not ready.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What a server still has to do, and whether it is about to end.
+/// The work that a server still has to do, and whether it is about to end.
 #[derive(Debug, Default)]
 pub struct Readiness {
     /// The files that are not applied yet.

@@ -61,7 +61,7 @@ pub struct ServeSettings {
     pub console: bool,
     /// Settings of record: how long the delivery log is kept, and how much it takes.
     pub record: RecordSettings,
-    /// How finely metrics are told apart.
+    /// The detail in which metrics are told apart.
     pub metrics_by: SeriesBy,
     /// The way of traces and metrics to a collector; `None` without one.
     pub export: Option<ExportSettings>,
@@ -69,7 +69,7 @@ pub struct ServeSettings {
     pub connections: ConnectionLimits,
     /// Most that dead letters take of what disabled subscriptions miss.
     pub missed_max: DiskShare,
-    /// How long the server goes on as before after the signal to end.
+    /// The time for which the server goes on as before after the signal to end.
     pub shutdown_delay: Duration,
     /// Longest time that a drain waits for work in progress.
     pub drain_timeout: Duration,

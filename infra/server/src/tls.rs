@@ -54,14 +54,14 @@ pub struct ServerTls {
     state: RwLock<TlsState>,
 }
 
-/// What is in use, and what the log already says.
+/// The certificate in use, and what the log already says.
 #[derive(Debug)]
 struct TlsState {
     config: Arc<ServerConfig>,
     /// The content of the files that the certificate in use is of.
     content: TlsDigest,
     validity: Option<CertificateTimes>,
-    /// What the log says of the certificate in use.
+    /// The standing of the certificate in use, as the log says it.
     told: CertificateStanding,
     refused: Option<TlsRefusal>,
 }

@@ -20,7 +20,7 @@ impl UpkeepThread {
         Ok(Self(Some(runtime)))
     }
 
-    /// Where to spawn tasks. The runtime of the caller, once this has ended.
+    /// The handle with which tasks are spawned. The runtime of the caller, once this has ended.
     pub(super) fn handle(&self) -> Handle {
         let own = self.0.as_ref().map(|runtime| runtime.handle().clone());
         own.unwrap_or_else(Handle::current)

@@ -58,7 +58,7 @@ pub struct TextPattern {
 pub struct ParameterGroup {
     /// The subject.
     pub subject: &'static str,
-    /// Its parameters, in their order.
+    /// The parameters of the group, in their order.
     pub parameters: &'static [Parameter],
 }
 

@@ -9,7 +9,7 @@ pub struct ProfileRow {
     pub fast: u32,
 }
 
-/// What the profiles set.
+/// The values that the profiles set.
 pub static PROFILES: [ProfileRow; 4] = [
     // A second in which batches fill up: $0.87 a million deliveries at 100 events a second, instead
     // of $1.44 (docs/src/operating/aws.md).

@@ -27,7 +27,7 @@ struct Case {
     name: &'static str,
     subscriptions: usize,
     filters: usize,
-    /// How many different members of the data the filters ask for.
+    /// The number of different members of the data that the filters ask for.
     keys: usize,
     data_bytes: usize,
     /// The filter of this number on this key, `true` where it is to pass.

@@ -29,7 +29,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) connections: usize,
     /// The pressure profile.
     pub(crate) profile: &'a str,
-    /// What the delivery log keeps.
+    /// The mode of the delivery log.
     pub(crate) mode: Mode,
     /// A certificate that the program trusts besides.
     pub(crate) extra_ca: Option<&'a Path>,

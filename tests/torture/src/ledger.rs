@@ -37,7 +37,7 @@ pub(crate) struct Arrival {
     pub(crate) at: Duration,
     /// The status of its answer; 0 where there was none.
     pub(crate) status: u16,
-    /// Which attempt it was, as its request says.
+    /// The number of the attempt, as its request says.
     pub(crate) attempt: u16,
     /// Whether the answer came later than the subscription waits for it.
     pub(crate) was_late: bool,

@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(super) struct MetricLine {
     /// The place of its metric in the table.
     pub(super) place: usize,
-    /// Its labels, as they are written between the braces.
+    /// The labels of the sample, as they are written between the braces.
     pub(super) labels: Arc<str>,
     pub(super) value: MetricValue,
 }

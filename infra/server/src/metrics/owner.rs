@@ -59,7 +59,7 @@ fn label_value<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
         .map(Label::value)
 }
 
-/// What the store says about the topics of some owners.
+/// The topics of some owners, as the store has them.
 pub(super) struct OwnerTopics(BTreeMap<String, TopicLookup>);
 
 impl OwnerTopics {

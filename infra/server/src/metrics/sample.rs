@@ -28,7 +28,7 @@ pub(super) struct MeasuredSeries {
     pub(super) folded: Vec<SeriesValue>,
 }
 
-/// What a series measures.
+/// The value that a series measures.
 #[derive(Clone)]
 pub(super) enum SeriesValue {
     Counter(Arc<AtomicU64>),

@@ -74,7 +74,7 @@ struct KnownSeries {
     touched: Option<Arc<TouchMarks>>,
 }
 
-/// What measures.
+/// The instrument that measures.
 #[derive(Clone)]
 enum SeriesInstrument {
     Counter(Counter),
@@ -126,7 +126,7 @@ impl MetricSeries {
         }))
     }
 
-    /// How finely they are told apart.
+    /// The detail in which they are told apart.
     pub(super) fn series_by(&self) -> SeriesBy {
         self.0.by
     }

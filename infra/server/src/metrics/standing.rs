@@ -1,5 +1,5 @@
-//! What is looked up for each page: how things stand now. What cannot be read is logged and left
-//! out.
+//! Metrics that are looked up for each page: how things stand now. Those that cannot be read are
+//! logged and left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -30,7 +30,7 @@ const SUBSCRIPTIONS_MAX_BY_SETTING: usize = 10_000;
 /// Most links of which a page says whether they are up; those that are not come first.
 const LINKS_MAX: usize = 1000;
 
-/// What is looked up.
+/// The metrics that are looked up.
 pub struct LookedUpMetrics<S, Q, C> {
     /// The state store, with the pressure.
     pub state: S,
@@ -45,7 +45,7 @@ pub struct LookedUpMetrics<S, Q, C> {
     pub clock: C,
 }
 
-/// What waits for a subscription, or for several together.
+/// The events that wait for a subscription, or for several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct WaitingFigure {
     number: u64,
@@ -101,7 +101,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> LookedUpMetrics<S, Q, C> {
         lines.0
     }
 
-    /// What waits for each of these subscriptions, and for all others together.
+    /// Counts the events that wait for each of these subscriptions, and for all others together.
     async fn waiting_figures(
         &self,
         subscriptions: &[Arc<Subscription>],
@@ -175,7 +175,7 @@ fn links_down(shards: &[(usize, Arc<LinkShard>)]) -> BTreeSet<String> {
     down.map(|(target, _)| target.to_string()).collect()
 }
 
-/// What is known of the health of subscriptions.
+/// The facts that are known of the health of subscriptions.
 struct PageHealth<'a> {
     book: HealthBook,
     settings: &'a ArrivalSettings,

@@ -94,7 +94,7 @@ impl MetricTotals {
 }
 
 impl TotalsSnapshot {
-    /// What was added since an earlier time.
+    /// The counts that were added since an earlier time.
     pub fn added_since(&self, before: &Self) -> StepCounts {
         let mut answers = [0; ANSWER_BUCKETS];
         for (bucket, answers) in answers.iter_mut().enumerate() {

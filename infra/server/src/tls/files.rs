@@ -83,7 +83,7 @@ pub enum TlsFileFault {
     /// A certificate that is cut or damaged.
     #[error("certificate {number} cannot be read: {reason}")]
     Certificate {
-        /// Its number in the file.
+        /// The number of the certificate in its file.
         number: usize,
         /// The fault.
         reason: String,
@@ -112,7 +112,7 @@ pub enum TlsFileFault {
     },
 }
 
-/// What both files hold.
+/// The contents of both files.
 pub(super) struct TlsTexts {
     certificates: Vec<u8>,
     key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What is doubled.
+//! The numbers that are doubled.
 
 use clap::ValueEnum;
 

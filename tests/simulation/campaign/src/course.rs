@@ -156,14 +156,14 @@ pub enum Step {
     Behave {
         /// The subscription.
         of: u8,
-        /// Its answers.
+        /// The answers of the endpoint.
         like: Behaviour,
     },
     /// An endpoint answers the question whether it wants events like that from now on.
     Consent {
         /// The subscription.
         of: u8,
-        /// Its answer.
+        /// The answer of the endpoint.
         like: Consent,
     },
     /// An endpoint consents by the URL that it was given with the last question.

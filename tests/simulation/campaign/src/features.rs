@@ -25,7 +25,7 @@ const LARGE_BYTES: u32 = 70_000;
 /// Most subscriptions.
 const SUBSCRIBERS_MAX: u64 = 4;
 
-/// What a seed is about.
+/// The features that a seed is about.
 #[derive(Debug, Clone, Copy)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -112,7 +112,7 @@ pub(crate) struct PublishedEvent {
     pub(crate) kind: u8,
     /// The time before which it is not sent.
     pub(crate) not_before: Option<Timestamp>,
-    /// Its own time to live.
+    /// The event's own time to live.
     pub(crate) life: Option<Duration>,
     /// Whether its producer asked to take it back.
     pub(crate) is_cancelled: bool,
@@ -130,7 +130,7 @@ impl PublishedEvent {
 pub(crate) struct Life {
     /// The number of its name.
     pub(crate) of: u8,
-    /// Which of that name it is, from 1.
+    /// The number of this life among those of that name, from 1.
     pub(crate) number: u32,
     pub(crate) settings: Subscriber,
     pub(crate) created: Window,

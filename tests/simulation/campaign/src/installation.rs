@@ -103,7 +103,7 @@ impl Woken for Flag {
     }
 }
 
-/// What runs until it ends, or is killed.
+/// A process, which runs until it ends, or is killed.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says whether one function runs"

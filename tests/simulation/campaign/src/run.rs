@@ -20,8 +20,8 @@ use crate::request::{
     version_of,
 };
 
-/// How long all is well at the end, and in which parts the run looks whether nothing waits any
-/// more. What is scheduled is due within a day, and lives for a day.
+/// The time for which all is well at the end, and the parts of it in which the run looks whether
+/// nothing waits any more. Scheduled events are due within a day, and live for a day.
 const WELL_PARTS: [u64; 12] = [1, 1, 2, 4, 8, 8, 12, 12, 24, 24, 24, 24];
 
 /// Events that are published at the end, and the time in which they have arrived.

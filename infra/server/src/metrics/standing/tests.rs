@@ -1,4 +1,4 @@
-//! What is looked up, over a store and queues in memory.
+//! Metrics that are looked up, over a store and queues in memory.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ pub(crate) enum Piece {
 /// An entry of a part. It has words and blocks if it names a shape.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entry {
-    /// Its lines, as they are written.
+    /// The lines of the entry, as they are written.
     pub(crate) written: Vec<String>,
     /// Members with a value of one line, and the name of the entry as `Name`.
     pub(crate) words: BTreeMap<String, String>,

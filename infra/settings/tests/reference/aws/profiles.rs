@@ -1,5 +1,5 @@
-//! What `Profile` sets, as CloudFormation reads it: a mapping of the profiles, a condition for each
-//! parameter, and the value of a parameter under both.
+//! The values that `Profile` sets, as CloudFormation reads them: a mapping of the profiles, a
+//! condition for each parameter, and the value of a parameter under both.
 
 use posthaste_settings::parameters::GROUPS;
 use posthaste_settings::profiles::{PROFILES, ProfileRow};
