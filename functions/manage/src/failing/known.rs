@@ -70,6 +70,12 @@ impl KnownFailures {
         links.find_map(|(known, incident)| (known == link).then_some(incident))
     }
 
+    /// The number of events that a disabled subscription misses and that were kept.
+    pub(super) fn missed_events(&self, topic: &TopicName, name: &SubscriptionName) -> u64 {
+        let missed = self.book.missed_by(&book_key(topic, name));
+        missed.map_or(0, |missed| missed.events)
+    }
+
     /// Whether there was no time to count all that waits.
     pub(super) fn is_count_cut(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.is_cut)
@@ -83,6 +89,9 @@ impl KnownFailures {
         self.add_incidents(&mut found);
         self.add_waiting(&mut found, true, |count| count.held > 0);
         self.add_tried(&mut found, |health| health.tries.is_failing(now, settings));
+        for key in self.book.missing_subscriptions() {
+            found.add_owner(key, false, None);
+        }
         if is_link_failing {
             // Any of these may be on the link.
             self.add_tried(&mut found, |_| true);

@@ -89,6 +89,10 @@ pub struct FailingTarget {
     pub subscription: Option<SubscriptionName>,
     /// The state in a word.
     pub state: FailingState,
+    /// The reason for which it is stopped, as its status says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "the endpoint answered 410 Gone")]
+    pub reason: Option<String>,
     /// The time since which events do not arrive, or since which the subscription is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
@@ -109,6 +113,10 @@ pub struct FailingTarget {
     /// The events that wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Box<WaitingView>>,
+    /// The number of events that came while it was disabled and were kept as dead letters.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schema(example = 400)]
+    pub missed: u64,
     /// The time of the next request. Left out while it recovers, is stopped, or has nothing to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<IsoTimestamp>,
@@ -178,7 +186,7 @@ pub enum FailingState {
     Pending,
     /// Its endpoint did not consent, and events wait.
     Refused,
-    /// An operator disabled it, or its endpoint is gone, and events wait.
+    /// An operator disabled it, or its endpoint is gone, and events wait or were missed.
     Disabled,
     /// Whether it fails is not known: the record of its topic, or the state of its
     /// endpoint, cannot be read.

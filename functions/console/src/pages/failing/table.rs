@@ -136,6 +136,7 @@ fn state_cell(row: &FailingTarget, now: Timestamp) -> Markup {
             br;
             span.hint { "its topic, or the state of its endpoint, cannot be read" }
         }
+        @if let Some(reason) = &row.reason { br; span.hint { (foreign_text(reason)) } }
         @if let Some(since) = row.since { br; (relative_time(since.0, now)) }
     }
 }
@@ -200,7 +201,16 @@ fn waiting_cell(row: &FailingTarget, now: Timestamp) -> Markup {
             }
             None => "–",
         }
+        @if row.missed > 0 { div.hint { (missed_link(row)) } }
     }
+}
+
+/// The way to the events that came while it was disabled.
+fn missed_link(row: &FailingTarget) -> Markup {
+    let letters = PageAddress::new(&["dead-letters"])
+        .query("topic", row.topic.as_ref())
+        .query("subscription", row.subscription.as_ref());
+    html! { a href=(letters) { (number(row.missed)) " missed" } ", kept as dead letters" }
 }
 
 /// The minutes for which tries are counted, which is from the first one that failed on; `None` for

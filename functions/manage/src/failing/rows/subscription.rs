@@ -24,6 +24,7 @@ struct KnownSubscription<'a> {
     /// The status and since when it has it; active where the topic could not be read.
     status: StatusState,
     status_since: Option<Timestamp>,
+    status_reason: Option<&'a str>,
     /// `None` if the endpoint cannot be read.
     link: Option<Link>,
     is_unrecorded: bool,
@@ -39,6 +40,8 @@ struct RowFacts<'a> {
     conditions: [Option<&'a TargetCondition>; 2],
     is_circuit_known: bool,
     waiting: Option<WaitingCount>,
+    /// The number of events that it misses while it is disabled.
+    missed: u64,
     view: SubscriptionHealthView,
 }
 
@@ -66,7 +69,8 @@ impl RowSource<'_> {
                     status: status
                         .as_ref()
                         .map_or(StatusState::Active, |status| status.state),
-                    status_since: status.map(|status| status.since.0),
+                    status_since: status.as_ref().map(|status| status.since.0),
+                    status_reason: status.as_ref().and_then(|status| status.reason.as_deref()),
                     link: endpoint.map(|url| url.link()),
                     is_unrecorded: *is_unrecorded,
                     notices_topic: record.settings.notices_topic.as_ref(),
@@ -110,6 +114,10 @@ impl RowSource<'_> {
             topic: Some(subscription.topic.clone()),
             subscription: Some(subscription.name.clone()),
             state,
+            reason: subscription
+                .status_reason
+                .filter(|_| state.is_stopped())
+                .map(str::to_owned),
             since: facts.since(),
             last_failure_at: facts.view.last_failure_at,
             last_outcome: facts.view.last_outcome.or(last.map(|last| last.outcome)),
@@ -119,6 +127,7 @@ impl RowSource<'_> {
             },
             hour: self.share_of_hour(facts.health),
             waiting,
+            missed: facts.missed,
             next_attempt_at: next.map(IsoTimestamp),
             told: told_of(self.is_told(facts), &notices_topics),
             notices_topics,
@@ -134,6 +143,7 @@ impl RowSource<'_> {
             name: &candidate.name,
             status: StatusState::Active,
             status_since: None,
+            status_reason: None,
             link: candidate.link.clone(),
             is_unrecorded: false,
             notices_topic: None,
@@ -186,6 +196,7 @@ impl RowSource<'_> {
             conditions,
             is_circuit_known: self.known.is_circuit_known(),
             waiting,
+            missed: self.known.missed_events(topic, name),
             view: SubscriptionHealthView::from_known(known, self.now, self.settings),
         }
     }
@@ -208,7 +219,7 @@ impl RowSource<'_> {
 
 impl RowFacts<'_> {
     /// The state in which the subscription has a row; `None` if it is well, or stopped without
-    /// anything that waits.
+    /// anything that waits or was missed.
     fn failing_state(&self) -> Option<FailingState> {
         let stopped = match self.view.state {
             HealthState::Paused => Some(FailingState::Paused),
@@ -219,7 +230,7 @@ impl RowFacts<'_> {
         };
         let waits = self.waiting.is_some_and(|count| count.total() > 0);
         if stopped.is_some() {
-            return stopped.filter(|_| waits);
+            return stopped.filter(|_| waits || self.missed > 0);
         }
         let mut conditions = self.conditions.into_iter().flatten();
         let is_known = conditions.clone().next().is_some();

@@ -29,6 +29,23 @@ async fn paused_subscription_with_parked_events_keeps_its_row() {
     assert_eq!([&view["total"], &view["stopped"]], [&json!(1), &json!(1)]);
 }
 
+/// What came meanwhile is kept, and no attempt will be made for it.
+#[tokio::test]
+async fn disabled_subscription_that_misses_events_has_a_row() {
+    let api = Api::with_billing().await;
+    let disabled = "/topics/orders/subscriptions/billing/disable";
+    assert_eq!(api.call("POST", disabled, &[], "").await.status, 200);
+    assert_eq!(rows(&api.failing("").await), [""; 0]);
+    let mut book = HealthBook::default();
+    book.add_missed("orders.billing", 400, 9_000, None);
+    api.state.write(HEALTH, book.render());
+    let view = api.failing("").await;
+    assert_eq!(rows(&view), ["Billing disabled"]);
+    let row = &view["failing"][0];
+    assert_eq!([&row["missed"], &view["stopped"]], [&json!(400), &json!(1)]);
+    assert!(row["reason"].is_string() && row["nextAttemptAt"].is_null());
+}
+
 /// The circuit knows since when, why and what next, without the topic.
 #[tokio::test]
 async fn row_without_its_topic_keeps_its_place_and_facts() {
