@@ -1,4 +1,4 @@
-// An outage to look at: ten endpoints that fail in four ways, one that is well, and 10,000 deliveries
+// An outage to look at: ten endpoints that fail in five ways, one that is well, and 10,000 deliveries
 // that wait or were given up.
 
 import { once } from "node:events";
@@ -21,6 +21,7 @@ const ANSWERS = [
   { status: 500, body: "stack overflow in line 7" },
   { status: 429, body: "slow down", headers: { "retry-after": "600" } },
   { status: 410, body: "this shop has closed" },
+  { status: 401, body: "the key has changed" },
 ];
 
 /** An installation in an outage. */
