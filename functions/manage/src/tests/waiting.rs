@@ -27,7 +27,7 @@ use crate::topic_records::TopicRecords;
 const BILLING: &str = "/topics/orders/subscriptions/billing";
 
 /// A delivery to a subscription of `orders`, accepted this many minutes ago.
-fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
+pub(super) fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
     let payloads = (0..events).map(|_| EventPayload::Inline(Bytes::from_static(b"{}")));
     delivery(
         (topic_name("orders"), subscription_name(name)),
@@ -38,7 +38,7 @@ fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
 }
 
 impl Api {
-    async fn queue_up(&self, delivery: &Delivery, delay_secs: u64) {
+    pub(super) async fn queue_up(&self, delivery: &Delivery, delay_secs: u64) {
         let body = render_delivery(delivery);
         let group = Some(delivery.message_group_id());
         let sent = self

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{
-    FailingPart, FailingState, FailingTarget, FailingView, LinkScope, LinkState,
+    FailingPart, FailingState, FailingTarget, FailingView, LinkScope, LinkState, WaitingView,
 };
 use posthaste_core::health::HealthState;
 use posthaste_core::model::Timestamp;
@@ -238,10 +238,17 @@ fn untimed_attempt(row: &FailingTarget) -> &'static str {
     let is_known = row.state != FailingState::Unknown;
     let counted = row.waiting.as_deref().filter(|waiting| !waiting.at_least);
     match counted.filter(|_| is_known) {
-        Some(waiting) if waiting.count > 0 => "now",
+        Some(waiting) if is_any_due(waiting) => "now",
+        Some(waiting) if waiting.count > 0 => "when a retry is due",
         Some(_) => "with the next event",
         None => "not known",
     }
+}
+
+/// Whether any of these events can go at once.
+fn is_any_due(waiting: &WaitingView) -> bool {
+    let in_queue = [waiting.due, waiting.under_way];
+    in_queue.into_iter().flatten().any(|events| events > 0)
 }
 
 #[cfg(test)]
@@ -261,13 +268,17 @@ mod tests {
     #[test]
     fn next_attempt_without_a_time_is_said_as_far_as_it_is_known() {
         let waiting = |count: u64, at_least: bool| {
-            let waiting = json!({ "count": count, "atLeast": at_least, "parked": 0, "held": 0 });
+            let waiting = json!({ "count": count, "due": count, "atLeast": at_least, "parked": 0, "held": 0 });
             row(&json!({ "waiting": waiting }))
         };
+        let delayed =
+            json!({ "count": 2, "due": 0, "delayed": 2, "underWay": 0, "parked": 0, "held": 0 });
+        let delayed = row(&json!({ "waiting": delayed }));
         let unknown = row(&json!({ "state": "unknown" }));
         for (row, expected) in [
             (waiting(0, false), "with the next event"),
             (waiting(2, false), "now"),
+            (delayed, "when a retry is due"),
             (waiting(2, true), "not known"),
             (row(&json!({})), "not known"),
             (unknown, "not known"),

@@ -266,9 +266,9 @@ impl RowFacts<'_> {
         let Some(count) = self.waiting else {
             return next.for_event(None);
         };
-        let may_be_more = count.waiting_view(None).at_least;
+        let may_wait = count.total() > 0 || count.waiting_view(None).at_least;
         next.for_waiting(&count)
-            .or_else(|| next.for_event(None).filter(|_| may_be_more))
+            .or_else(|| next.for_event(None).filter(|_| may_wait))
     }
 
     fn is_asked_to_wait(&self) -> bool {

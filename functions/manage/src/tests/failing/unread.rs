@@ -4,6 +4,7 @@ use posthaste_core::circuit::{DeliveryTarget, shard_index};
 use posthaste_core::stored::layout;
 use serde_json::{Value, json};
 
+use super::super::waiting::accepted;
 use super::*;
 
 impl Api {
@@ -82,6 +83,20 @@ async fn held_events_without_the_circuit_are_not_recovering() {
         [&view["recovering"], &view["unknown"]],
         [&json!(0), &json!(1)]
     );
+}
+
+/// What is delayed in the queue waits for the hold of its endpoint as well.
+#[tokio::test]
+async fn delayed_events_are_tried_when_the_hold_ends() {
+    let api = Api::with_billing().await;
+    let now = api.clock.now();
+    let mut links = FailingLinks::default();
+    links.fail(&format!("{LINK} orders.billing"), now);
+    links.write(&api);
+    api.queue_up(&accepted("Billing", 3, 1), 10).await;
+    let view = api.failing("").await;
+    let hold_end = now + HealthSettings::default().glitch_hold;
+    assert_eq!(view["failing"][0]["nextAttemptAt"], hold_end.to_string());
 }
 
 /// A probe goes out with an event. Where none waits, there is no next attempt.
