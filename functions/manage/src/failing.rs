@@ -1,5 +1,5 @@
-//! What fails now: one list of all subscriptions whose events do not arrive, for operators in an
-//! outage.
+//! Subscriptions that fail now: one list of all subscriptions whose events do not arrive, for
+//! operators in an outage.
 
 mod known;
 mod overview;

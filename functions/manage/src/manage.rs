@@ -57,7 +57,7 @@ pub struct Manage<P: Ports> {
     pub settings: ManageSettings,
     /// The work of requests that goes on without them.
     pub work: BegunRequests,
-    /// What requests remember for the next ones.
+    /// The caches that requests keep for the next ones.
     pub caches: RequestCaches,
 }
 

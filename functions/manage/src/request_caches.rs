@@ -1,4 +1,4 @@
-//! What the requests of a process remember for the next ones, each bounded by itself.
+//! Caches that the requests of a process keep for the next ones, each bounded by itself.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::dead_letters::tally::LetterTallies;
 use crate::replays::final_outcomes::FinalOutcomes;
 use crate::subscription_index::SubscriptionIndex;
 
-/// What the requests of a process remember for the next ones. Nothing is lost with it. Clones share
-/// it.
+/// The caches that the requests of a process keep for the next ones. Nothing is lost with them.
+/// Clones share them.
 #[derive(Debug, Default, Clone)]
 pub struct RequestCaches {
     /// The dead letters that requests have counted.

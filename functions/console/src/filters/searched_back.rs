@@ -1,4 +1,4 @@
-//! How far back a list has searched.
+//! The time back to which a list has searched.
 
 use maud::{Markup, html};
 use posthaste_core::api::IsoTimestamp;

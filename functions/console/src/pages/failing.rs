@@ -1,4 +1,5 @@
-//! What fails now, whole: every subscription whose events do not arrive, and what answers slowly.
+//! The whole list of what fails now: every subscription whose events do not arrive, and what
+//! answers slowly.
 
 mod row_buttons;
 mod search;

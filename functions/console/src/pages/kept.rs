@@ -69,7 +69,7 @@ async fn show_page(pages: PageContext, visit: PageVisit) -> ConsolePage {
     ConsolePage::new("Is anything lost?", body).in_section(MenuSection::Overview)
 }
 
-/// What was dropped or skipped.
+/// The number of events that were dropped or skipped.
 fn unkept_fact(recent: Option<&RecentHistory>) -> Markup {
     let Some(recent) = recent else {
         return html! {

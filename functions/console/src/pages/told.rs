@@ -1,5 +1,5 @@
-//! Who is told when something fails: the notices topic of each topic, and the subscriptions that get
-//! what comes there.
+//! The receivers of notices when something fails: the notices topic of each topic, and the
+//! subscriptions that get what comes there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ struct ToldQuery {
 struct NoticesTopics {
     /// The installation's own topic, if it has one.
     of_all: Result<Option<TopicName>, ApiRefusal>,
-    /// What was read of each, by their folded names.
+    /// The settings that were read of each, by their folded names.
     read: BTreeMap<String, Result<TopicSettings, ApiRefusal>>,
 }
 
@@ -134,7 +134,7 @@ impl NoticesTopics {
         }
     }
 
-    /// Who gets what comes to this topic.
+    /// The receivers of what comes to this topic.
     fn told_by(&self, to: &TopicName) -> Markup {
         match self.read.get(&to.folded()) {
             Some(Ok(settings)) => receivers(to, settings),
@@ -146,7 +146,7 @@ impl NoticesTopics {
         }
     }
 
-    /// Who is told where a topic names no topic of its own.
+    /// The receivers for a topic that names no topic of its own.
     fn told_without_own(&self) -> Markup {
         match &self.of_all {
             Ok(Some(_)) => html! { "only who subscribes to the installation's topic" },

@@ -1,4 +1,4 @@
-//! What is long: replays, recoveries by themselves, and dead letters that are being resolved or
+//! Long work: replays, recoveries by themselves, and dead letters that are being resolved or
 //! deleted, each with what it has done so far.
 
 mod display;

@@ -1,4 +1,4 @@
-//! What a process knows of the open sessions, and since when.
+//! The open sessions that a process knows, and since when.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -169,7 +169,7 @@ async fn known_sessions_count_for_a_minute_without_the_store() {
     assert!(!world.is_open(&world.first, 2).await.unwrap());
 }
 
-/// What became of a write whose response was lost is found out by the next request.
+/// The outcome of a write whose response was lost is found out by the next request.
 #[tokio::test]
 async fn lost_answer_of_an_end_makes_the_list_read_again() {
     let fault = CallFault::After(ErrorKind::TimedOut);

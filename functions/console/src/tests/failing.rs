@@ -157,7 +157,7 @@ async fn host_with_many_subscriptions_has_few_rows() {
         .has_not(&["more on this host"]);
 }
 
-/// What could not be read is said, and what could be is shown.
+/// Parts that could not be read are named, and the others are shown.
 #[tokio::test]
 async fn part_that_cannot_be_read_is_said() {
     let world = World::signed_in().await;

@@ -261,7 +261,7 @@ async fn replay_that_failed_in_part_says_how_many_arrived() {
         .has(&[r#"<span class="badge good">done"#, "1 delivered, 1 failed"]);
 }
 
-/// What became of the events of twenty replays is counted at a time.
+/// The outcomes of the events of twenty replays are counted at a time.
 #[tokio::test]
 async fn replays_whose_outcomes_are_not_counted_are_named() {
     let world = World::with_billing().await;

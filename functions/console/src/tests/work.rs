@@ -169,7 +169,7 @@ async fn open_work_is_first_and_then_the_newest() {
     page.has(&["And 5 more, which are older or have ended."]);
 }
 
-/// What cannot be read is said, and the page is there.
+/// The page is there, and says of each part that it cannot be read.
 #[tokio::test]
 async fn failing_api_leaves_the_page() {
     let world = World::with_billing().await.failing(Method::GET);

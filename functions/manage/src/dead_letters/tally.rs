@@ -29,7 +29,7 @@ pub(super) struct LetterTally {
 }
 
 impl LetterTally {
-    /// What groups count of a letter.
+    /// The facts of a letter that groups count.
     pub(super) fn from_letter(letter: &ShownLetter) -> Self {
         let word = letter.reason.as_deref();
         let mut known = DeadLetterReason::ALL.into_iter();

@@ -1,4 +1,4 @@
-//! What is known of failures, and the subscriptions that may fail by it.
+//! Facts that are known of failures, and the subscriptions that may fail by it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use posthaste_services::AllWaiting;
 /// Most subscriptions that are looked at: as many topics may have to be read.
 const CANDIDATES_MAX: usize = 1000;
 
-/// What is known of failures.
+/// The facts that are known of failures.
 #[derive(Default)]
 pub(super) struct KnownFailures {
     /// The parts of the links' health; `None` where they could not be read.
     pub(super) shards: Option<Vec<(usize, Arc<LinkShard>)>>,
     pub(super) book: HealthBook,
-    /// What waits; `None` where it could not be counted.
+    /// The events that wait; `None` where they could not be counted.
     pub(super) waiting: Option<AllWaiting>,
 }
 

@@ -15,7 +15,7 @@ use crate::paging::{PageRequest, encode_cursor};
 /// Most rows of one link: an outage of one host must not hide that of another.
 const ROWS_OF_LINK_MAX: usize = 5;
 
-/// What rows are made of.
+/// The data of which rows are made.
 pub(super) struct RowSource<'a> {
     pub(super) known: &'a KnownFailures,
     pub(super) now: Timestamp,
@@ -23,7 +23,7 @@ pub(super) struct RowSource<'a> {
     pub(super) notices: NoticesAddress<'a>,
 }
 
-/// Whom notices of failures go to.
+/// The receivers of notices of failures.
 pub(super) struct NoticesAddress<'a> {
     /// The topic that gets those of all topics.
     pub(super) of_all: Option<&'a TopicName>,
@@ -51,7 +51,7 @@ pub(super) enum LoadedTopic {
     },
     /// There is no such topic, or not any more.
     Gone,
-    /// Its record is damaged.
+    /// The record of the topic is damaged.
     Unreadable,
 }
 

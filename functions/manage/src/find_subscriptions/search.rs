@@ -1,4 +1,4 @@
-//! What a search for subscriptions looks for, where it begins, and what it has found.
+//! A search for subscriptions: what it looks for, where it begins, and what it has found.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// Most unreadable topics that an answer names.
 const UNREADABLE_MAX: usize = 100;
 
-/// What a search says that has come to a topic which the store does not give now.
+/// The text of a search that has come to a topic which the store does not give now.
 const STORE_FAILED: &str =
     "Not all was searched: a topic could not be read now. The next page goes on with it.";
 
@@ -24,7 +24,7 @@ const STORE_FAILED: &str =
 /// searched. No key of a topic has it.
 const CURSOR_SEPARATOR: char = ' ';
 
-/// What is looked for, and where the search begins.
+/// The subscriptions that are looked for, and the place at which the search begins.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionSearch {
     /// The beginning of names, in lower case.

@@ -114,7 +114,7 @@ impl<P: Ports> EndingClaims<P> {
         Err(conflict_problem().into())
     }
 
-    /// What becomes of a request, where this lies under the key of its selection.
+    /// The next step of a request, where this object lies under the key of its selection.
     async fn next_step(
         &self,
         asked: &AskedEnding,
@@ -144,7 +144,7 @@ impl<P: Ports> EndingClaims<P> {
         }
     }
 
-    /// What becomes of a request that says where to go on.
+    /// The next step of a request that says where to go on.
     async fn step_of_next(
         &self,
         AskedEnding { ending, names_work }: &AskedEnding,
@@ -175,7 +175,7 @@ impl<P: Ports> EndingClaims<P> {
         Ok(ClaimStep::write(mine, condition))
     }
 
-    /// What becomes of a request that begins.
+    /// The next step of a request that begins.
     async fn step_of_first(
         &self,
         ending: &LetterEnding,

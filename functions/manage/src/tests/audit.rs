@@ -285,7 +285,7 @@ async fn reads_dry_runs_and_refusals_have_no_entry() {
     assert_eq!(entries(&api, "").await.len(), before);
 }
 
-/// What is applied again and again would push the changes out.
+/// Settings that are applied again and again would push the changes out.
 #[tokio::test]
 async fn put_that_changes_nothing_has_no_entry() {
     let api = Api::new();

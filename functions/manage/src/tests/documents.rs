@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::{Answer, Api, TestPorts};
 use crate::router::openapi_document;
 
-/// What no message says: names of types of the program, and of the libraries that read for it.
+/// Words that no message says: names of types of the program, and of the libraries that read for
+/// it.
 const FOREIGN: [&str; 12] = [
     "Option<",
     "struct ",

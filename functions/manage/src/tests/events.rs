@@ -1,4 +1,4 @@
-//! What became of events, asked by id and by lists, over files that the real writer made.
+//! The outcomes of events, asked by id and by lists, over files that the real writer made.
 
 mod found;
 mod gaps;

@@ -1,4 +1,5 @@
-//! What fails now: its rows, their order, and what is said where something cannot be read.
+//! The list of what fails now: its rows, their order, and what is said where something cannot be
+//! read.
 
 mod unread;
 

@@ -181,7 +181,7 @@ async fn late_callback_activates_with_the_rate_it_names() {
     }
 }
 
-/// Its endpoint did not consent in time. Nothing was written since.
+/// The endpoint did not consent in time. Nothing was written since.
 #[tokio::test]
 async fn list_by_state_selects_what_it_shows() {
     let api = silent(405).await;

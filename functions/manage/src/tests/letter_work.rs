@@ -259,7 +259,7 @@ async fn work_cancelled_between_two_turns_is_not_taken_up() {
     );
 }
 
-/// Who goes on by its cursor learns of it. Who asks anew begins anew.
+/// A request with the cursor of cancelled work learns of it. A request that asks anew begins anew.
 #[tokio::test]
 async fn cursor_of_cancelled_work_is_refused() {
     let api = api().await;
@@ -370,7 +370,7 @@ async fn store_that_fails_cancels_nothing() {
     }
 }
 
-/// What is left to do cannot be listed: the work is shown without.
+/// The letters that are left cannot be listed: the work is shown without them.
 #[tokio::test]
 async fn work_is_shown_where_its_letters_cannot_be_listed() {
     let api = api().await;

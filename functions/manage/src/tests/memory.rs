@@ -37,7 +37,7 @@ struct Inner {
     when_put: Mutex<Option<(&'static str, WhenRead)>>,
 }
 
-/// What happens with each read.
+/// An action that is taken with each read.
 #[derive(Default)]
 struct WhenRead(Mutex<Option<Box<dyn Fn() + Send + Sync>>>);
 

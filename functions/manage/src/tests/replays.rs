@@ -548,7 +548,7 @@ async fn replay_in_a_gap_of_the_log_is_partial() {
     assert_eq!(ask(&api, dry_run).await.json()["isComplete"], false);
 }
 
-/// What a killed process had not recorded is done again, and recorded then.
+/// Attempts that a killed process had not recorded are made again, and recorded then.
 #[tokio::test]
 async fn replay_in_which_the_process_was_killed_is_not_partial() {
     let api = api().await;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::events::{another, before, delivered, refused};
 use super::{Answer, Api};
 
-/// What the note says of an id that is made of a dead letter's place.
+/// The words of the note about an id that is made of a dead letter's place.
 const ID_MADE: &str = "made of the dead letter's place";
 
 const PATH: &str = "/topics/Orders/subscriptions/Billing/events";

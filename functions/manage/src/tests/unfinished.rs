@@ -394,7 +394,7 @@ async fn large_selection_is_finished_in_one_look() {
     assert!(is_done(&api, &open));
 }
 
-/// What a look has no time for is gone on with by the next one, half a minute later.
+/// Work that a look has no time for is continued by the next one, half a minute later.
 #[tokio::test]
 async fn work_that_a_look_had_no_time_for_is_given_back() {
     let api = api().await;

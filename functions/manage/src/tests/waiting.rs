@@ -1,4 +1,4 @@
-//! What waits for subscriptions, their health, and their last outcome, as they are shown.
+//! The events that wait for subscriptions, their health, and their last outcome, as they are shown.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn objects(deliveries: &[Delivery]) -> Bytes {
     render_parked(&bodies(deliveries))
 }
 
-/// What waits by place, and in sum.
+/// The numbers of waiting events by place, and in sum.
 fn places(due: u64, delayed: u64, parked: u64, held: u64) -> Value {
     let queued = due + delayed;
     json!({

@@ -10,7 +10,7 @@ use crate::display::{foreign_cut, number};
 /// Most characters of a place, and of a reason for which it cannot be read.
 const TEXT_CHARS_MAX: usize = 400;
 
-/// What could not be used, with the reasons. Each leads to what is stored there.
+/// The places that could not be used, with the reasons. Each leads to what is stored there.
 pub(crate) fn failure_list(failures: &[ReplayFailure], title: &str) -> Markup {
     html! {
         @if !failures.is_empty() {
@@ -47,8 +47,8 @@ pub(crate) fn left_out_facts(left_out: &LeftOutCounts) -> Markup {
     }
 }
 
-/// What is counted with a reason, in words. Dead letters are stored some together, which pages call
-/// batches.
+/// The things that are counted with a reason, in words. Dead letters are stored some together,
+/// which pages call batches.
 fn left_out_text(reason: LeftOutReason) -> String {
     match reason {
         LeftOutReason::OtherTime => "batches of dead letters written at another time".to_owned(),

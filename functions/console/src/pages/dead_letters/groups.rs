@@ -201,7 +201,7 @@ fn status_text(statuses: &[LetterStatusCount]) -> Markup {
     }
 }
 
-/// What can be done about a group. What names no reason that is known cannot be selected by it.
+/// The actions on a group. A group without a known reason cannot be selected by it.
 fn group_actions(
     of_group: &DeadLetterSearch,
     group: &LetterGroupView,

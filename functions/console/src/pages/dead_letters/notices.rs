@@ -1,4 +1,4 @@
-//! What the pages of dead letters say after an action.
+//! Texts that the pages of dead letters show after an action.
 
 /// The notices of actions.
 pub(super) const DONE: [(&str, &str); 2] = [

@@ -114,7 +114,7 @@ impl ReplayForm {
         ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
     }
 
-    /// What the replay would send, with the button that starts it, and others.
+    /// The events that the replay would send, with the button that starts it, and others.
     pub(super) fn preview_part(
         &self,
         preview: &ReplayPreview,

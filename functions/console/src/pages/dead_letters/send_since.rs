@@ -107,7 +107,7 @@ pub(super) async fn show_page(
         .with_status(status))
 }
 
-/// What would be sent, with the button that starts it.
+/// The events that would be sent, with the button that starts it.
 fn preview_part(
     preview: Option<&Result<ReplayPreview, ApiRefusal>>,
     replay: &ReplayForm,

@@ -138,7 +138,7 @@ impl MadeRequestPage<'_> {
         }
     }
 
-    /// What is not as it was at the attempt.
+    /// The facts that are not as they were at the attempt.
     fn changes(&self, view: &EventRequestView, visit: &PageVisit) -> Markup {
         let audit = PageAddress::new(&["audit"])
             .query("topic", Some(self.topic))

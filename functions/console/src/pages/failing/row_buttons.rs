@@ -1,4 +1,4 @@
-//! What an operator can press in a row of what fails.
+//! The buttons of a row of what fails, for an operator.
 
 use maud::{Markup, html};
 use posthaste_core::api::{FailingState, FailingTarget, IsoTimestamp};

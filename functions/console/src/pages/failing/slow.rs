@@ -1,4 +1,4 @@
-//! What answers slowly, well or not.
+//! Targets that answer slowly, well or not.
 
 use maud::{Markup, html};
 use posthaste_core::api::SlowTargetView;

@@ -61,7 +61,7 @@ impl FailingTable<'_> {
     }
 }
 
-/// What the API could not read or count, if there is anything.
+/// The parts that the API could not read or count, if there are any.
 pub(crate) fn what_is_missing(view: &FailingView) -> Markup {
     let parts: Vec<_> = view.left_out.iter().map(|part| part_text(*part)).collect();
     html! {
@@ -141,7 +141,7 @@ fn state_cell(row: &FailingTarget, now: Timestamp) -> Markup {
     }
 }
 
-/// Who is told that it fails; `None` where that is not known, or it is stopped.
+/// The topics that are told that it fails; `None` where that is not known, or it is stopped.
 fn told_text(row: &FailingTarget) -> Option<Markup> {
     // Its topic, which could not be read, may name another.
     let is_topic_unknown = row.topic.is_none() || row.state == FailingState::Unknown;

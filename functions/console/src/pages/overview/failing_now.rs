@@ -1,4 +1,4 @@
-//! What fails now, on the front page.
+//! Targets that fail now, on the front page.
 
 use maud::{Markup, html};
 use posthaste_core::api::FailingView;

@@ -28,7 +28,7 @@ pub(super) fn kept_line(data: &OverviewData, recent: Option<&RecentHistory>) -> 
     }
 }
 
-/// What was given up in the time that the page shows.
+/// The events that were given up in the time that the page shows.
 fn given_up_text(recent: &RecentHistory) -> Markup {
     let counts = recent.total.counts;
     html! {

@@ -51,7 +51,7 @@ pub(crate) fn state_badge(replay: &ReplayView) -> Markup {
     }
 }
 
-/// What became of the events of a replay that has ended, where some did not get through.
+/// The outcomes of the events of a replay that has ended, where some did not get through.
 fn outcome_text(replay: &ReplayView) -> Option<String> {
     let (delivered, failed_again) = match &replay.outcomes {
         Some(outcomes) => (outcomes.delivered, outcomes.failed_again),

@@ -12,7 +12,7 @@ pub(super) struct SettingsField {
     pub(super) kind: FieldKind,
 }
 
-/// What a field takes.
+/// The kind of value that a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldKind {
     /// A text that must be there.

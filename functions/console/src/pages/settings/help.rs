@@ -12,7 +12,7 @@ const DEFAULT_END: &str = " when left out";
 /// Longest default that stands in a field.
 const DEFAULT_CHARS_MAX: usize = 90;
 
-/// What the schema says of a member.
+/// The schema of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemberSchema<'a> {
     /// The member where it stands, which has its description.

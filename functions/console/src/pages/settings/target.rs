@@ -1,4 +1,4 @@
-//! What the page of settings edits: its addresses, and how it is saved.
+//! The target that the page of settings edits: its addresses, and how it is saved.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::Method;
@@ -46,7 +46,7 @@ impl EditedTarget {
         }
     }
 
-    /// What a change meanwhile is a change of.
+    /// The thing that a change meanwhile is a change of.
     pub(super) const fn changed_thing(&self) -> &'static str {
         match self {
             Self::Topic { .. } => "topic, or a subscription of it,",

@@ -17,7 +17,7 @@ pub(super) const DONE: [(&str, &str); 2] = [
     ),
 ];
 
-/// What becomes of the letters, as a title.
+/// The action on the letters, as a title.
 pub(super) const fn action_title(action: LetterWorkAction) -> &'static str {
     match action {
         LetterWorkAction::Resolve => "Resolve",

@@ -6,7 +6,7 @@ use posthaste_core::model::Timestamp;
 
 use crate::display::number;
 
-/// How many a second were done between two times, if these are apart.
+/// The number done per second between two times, if these are apart.
 pub(crate) fn speed_text(done: u64, from: Timestamp, to: Timestamp) -> Option<String> {
     let elapsed = to.since(from);
     if done == 0 || elapsed < Duration::from_secs(1) {

@@ -32,7 +32,7 @@ struct KnownSubscription<'a> {
     notices_topic: Option<&'a TopicName>,
 }
 
-/// What is known of a subscription.
+/// The facts that are known of a subscription.
 struct RowFacts<'a> {
     status: StatusState,
     health: Option<&'a SubscriptionHealth>,

@@ -66,7 +66,7 @@ async fn row_without_its_topic_keeps_its_place_and_facts() {
     }
 }
 
-/// What is held is not said to go out where the circuit may hold it still.
+/// Held events are not said to go out where the circuit may hold it still.
 #[tokio::test]
 async fn held_events_without_the_circuit_are_not_recovering() {
     let api = Api::with_billing().await;

@@ -33,8 +33,8 @@ enum LoggedProgress {
     Deliveries,
 }
 
-/// The steps that are done; `None` if there was a delivery, or if the installation is not new.
-/// Where deliveries are known from the history, the API is not asked.
+/// The steps that are done; `None` if there was a delivery, or if the installation is not new. If
+/// deliveries are known from the history, the API is not asked.
 pub(crate) async fn load_progress(
     api: &ManageApi,
     recent: Option<&RecentHistory>,
