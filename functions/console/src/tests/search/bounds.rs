@@ -48,7 +48,7 @@ fn cut_short() -> Response {
     axum::Json(found).into_response()
 }
 
-/// Who looks for a subscription does not wait for the whole log.
+/// An operator who looks for a subscription does not wait for the whole log.
 #[tokio::test]
 async fn search_for_a_name_gives_the_log_two_seconds() {
     let world = World::with_billing().await;

@@ -30,7 +30,7 @@ async fn paused_subscription_with_parked_events_keeps_its_row() {
     assert_eq!([&view["total"], &view["stopped"]], [&json!(1), &json!(1)]);
 }
 
-/// What came meanwhile is kept, and no attempt will be made for it.
+/// Events that came meanwhile are kept, and no attempt will be made for them.
 #[tokio::test]
 async fn disabled_subscription_that_misses_events_has_a_row() {
     let api = Api::with_billing().await;
@@ -85,7 +85,7 @@ async fn held_events_without_the_circuit_are_not_recovering() {
     );
 }
 
-/// What is delayed in the queue waits for the hold of its endpoint as well.
+/// Events that are delayed in the queue wait for the hold of their endpoint as well.
 #[tokio::test]
 async fn delayed_events_are_tried_when_the_hold_ends() {
     let api = Api::with_billing().await;
