@@ -40,6 +40,9 @@ function noteWaiting(form) {
     if (!isOver) return;
     clearInterval(waitingTimer);
     endBusy();
+    // The part of the page goes on refreshing, which would remove the note.
+    waitingNote.classList.add("over");
+    form.closest("[data-live]")?.before(waitingNote);
   }, 1000);
 }
 

@@ -17,7 +17,7 @@ function isInUse(part) {
   const isSelected = selection && !selection.isCollapsed && part.contains(selection.anchorNode);
   const active = document.activeElement;
   const isUsed = part.contains(active) && !active.matches("[role=region]");
-  return isSelected || isUsed || part.querySelector("details[open], [aria-busy], .waiting") !== null;
+  return isSelected || isUsed || part.querySelector("details[open], [aria-busy], .waiting:not(.over)") !== null;
 }
 
 // Changes `old` into `newer` in its place, so that what stays the same keeps its focus and its scroll.

@@ -130,7 +130,7 @@ fn count_line(view: &FailingView) -> Markup {
     html! {
         p {
             (number(count_failing(view))) " failing, " (number(view.recovering)) " recovering, "
-            (number(view.stopped)) " stopped while events wait"
+            (number(view.stopped)) " stopped while events wait or are missed"
             @if view.unknown > 0 { ", " (number(view.unknown)) " not known" }
             "."
         }

@@ -126,7 +126,9 @@ fn found_list(
     };
     html! {
         p { "For " (foreign_cut(text, CELL_CHARS_MAX)) ":" }
-        @if answers.is_empty() { p.empty { "Nothing was found." } }
+        @if answers.is_empty() {
+            p.empty { "Nothing was found" @if answers.is_log_cut() { " so far" } "." }
+        }
         @if guess == SearchGuess::EndpointUrl { (subscriptions) (events) } @else { (events) (subscriptions) }
         @if answers.events.is_some() { (times_form(asked, text, answers.events.as_ref())) }
     }
@@ -182,7 +184,11 @@ fn longer_search(
 fn searched_log(found: &FoundEvents) -> Markup {
     html! {
         p.hint {
-            @if has_no_event(found) { "No event has this id, and no request this webhook-id. " }
+            @match (has_no_event(found), found.is_cut_short) {
+                (false, _) => {},
+                (true, false) => "No event has this id, and no request this webhook-id. ",
+                (true, true) => "There was time for a part of the log, and this part has no event with this id. ",
+            }
             @match found.searched_from {
                 Some(from) => { "The log was searched back to " (time_tag(from.0)) ". " },
                 None => { "The log has no record of the time that was searched. " },

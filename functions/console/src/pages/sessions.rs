@@ -117,9 +117,9 @@ pub(crate) fn signed_out_here_page(session: Option<&ConsoleSession>, reason: &st
         p { "This browser is signed out." }
         p { (reason) }
         p {
-            "The end of the session "
+            "It is not known whether the end of the session "
             @if let Some(tag) = &tag { code { (tag) } " " }
-            "was not written down: who has a copy of its cookie may still be signed in, until "
+            "was written down: who has a copy of its cookie may still be signed in, until "
             @if let Some(session) = session { (time_tag(session.ends_at)) } @else { "12 hours after the sign-in" }
             " at the latest."
         }
@@ -139,7 +139,7 @@ pub(crate) fn signed_out_here_page(session: Option<&ConsoleSession>, reason: &st
 pub(crate) fn not_ended_page(reason: &str) -> ConsolePage {
     let body = html! {
         p { (reason) }
-        p { "What was to end may still be open, and this browser is still signed in." }
+        p { "What was to end may still be open. If this browser still shows pages, try again." }
         p { a href=(PageAddress::new(&["sessions"])) { "Who is signed in" } }
     };
     ConsolePage::new("Sessions may still be open", body)

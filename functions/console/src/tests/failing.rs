@@ -79,7 +79,7 @@ async fn row_says_who_why_since_when_and_how_much() {
     world.state.write("held/orders.s000/00000001-x", "{}");
     let page = world.get("/console/failing").await;
     page.has(&[
-        "1 failing, 0 recovering, 0 stopped while events wait.",
+        "1 failing, 0 recovering, 0 stopped while events wait or are missed.",
         r#"href="/console/topics/orders/subscriptions/s000">orders / s000</a>"#,
         "https://s000.example.com:443",
         "Unauthorized</bdi> (401)",

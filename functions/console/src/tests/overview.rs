@@ -360,7 +360,7 @@ async fn actions_of_a_row_lead_back_with_their_notice() {
     page.has(&[
         "The subscription is paused",
         ">paused<",
-        ">1 stopped while events wait<",
+        ">1 stopped while events wait or are missed<",
     ]);
     let resumed = world
         .post("/console", &format!("{path}/resume"), &fields)

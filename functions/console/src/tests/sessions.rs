@@ -223,7 +223,7 @@ async fn end_of_all_sessions_that_fails_is_tried_again() {
         plan.switch(true);
         let failed = world.send_form(&page, action, &[]).await;
         assert_eq!(failed.status, 503, "{action}");
-        let expected = "this browser is still signed in";
+        let expected = "If this browser still shows pages, try again";
         assert!(failed.html.contains(expected), "{}", failed.html);
         assert!(world.is_signed_in().await, "{action}");
         assert_eq!(world.send_form(&page, action, &[]).await.status, 303);

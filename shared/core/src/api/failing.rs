@@ -24,7 +24,7 @@ pub struct FailingView {
     #[schema(example = 1)]
     pub recovering: u64,
     /// The number of these that are stopped: paused, disabled, or without the consent of their
-    /// endpoint, and events wait for them.
+    /// endpoint, and events wait for them or are missed.
     #[schema(example = 2)]
     pub stopped: u64,
     /// The number of these of which it is not known whether they fail.

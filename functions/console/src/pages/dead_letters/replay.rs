@@ -109,7 +109,7 @@ impl ReplayForm {
     fn preview_page(&self, preview: &ReplayPreview, visit: &PageVisit) -> ConsolePage {
         let body = html! {
             (self.preview_part(preview, visit, &self.search.back_link()))
-            @if preview.events == 0 { p.empty { "There is nothing to send. Change the filters." } }
+            @if is_empty(preview) { p.empty { "There is nothing to send. Change the filters." } }
         };
         ConsolePage::new("Replay: dry run", body).in_section(MenuSection::DeadLetters)
     }
@@ -129,11 +129,14 @@ impl ReplayForm {
                 @if self.source.is_log() { " of the delivery log" }
                 ", at " (self.rate_text()) "."
             }
-            (count_facts(preview))
+            @if preview.events == 0 && !preview.is_complete {
+                p { "None was found in the part that there was time to count. The replay looks through all of it." }
+            }
+            (count_facts(preview, self.source.is_log()))
             (failure_list(&preview.failures, "Events that cannot be sent again"))
             (self.search.until_hint())
             div.actions {
-                @if preview.events > 0 { (self.start_form(visit)) }
+                @if !is_empty(preview) { (self.start_form(visit)) }
                 (others)
             }
         }
@@ -192,7 +195,12 @@ impl ReplayForm {
     }
 }
 
-fn count_facts(preview: &ReplayPreview) -> Markup {
+/// Whether a replay would send nothing, as far as all could be counted.
+pub(super) fn is_empty(preview: &ReplayPreview) -> bool {
+    preview.events == 0 && preview.is_complete
+}
+
+fn count_facts(preview: &ReplayPreview, is_of_log: bool) -> Markup {
     html! {
         dl.facts {
             @for (reason, events) in &preview.by_reason {
@@ -200,7 +208,7 @@ fn count_facts(preview: &ReplayPreview) -> Markup {
                 dd { (number(*events)) }
             }
             dt { "Left out because they are resolved" }
-            dd { (number(preview.resolved)) }
+            dd { @if is_of_log { "when it runs, not counted here" } @else { (number(preview.resolved)) } }
             (left_out_facts(&preview.left_out))
             dt { "Cannot be sent again" }
             dd { (number(preview.failed)) }

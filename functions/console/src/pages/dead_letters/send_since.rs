@@ -8,7 +8,7 @@ use posthaste_core::api::ReplayPreview;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::replay::ReplayForm;
+use super::replay::{ReplayForm, is_empty};
 use super::replay_source::LOG;
 use super::search::DeadLetterSearch;
 use crate::address::PageAddress;
@@ -97,8 +97,8 @@ pub(super) async fn show_page(
         (asked.form(&chosen, refusal))
         p.hint {
             "The delivery log knows what it has kept, for some days. Events keep their delivery id, so a receiver that \
-             drops what it has seen drops them. What is still tried is left out, and so is what was sent again \
-             before."
+             drops what it has seen drops them. What is still tried is left out, and so are events whose dead \
+             letters are resolved. An event that was given up and not kept is sent again each time."
         }
     };
     let status = refusal.map_or(StatusCode::OK, ApiRefusal::status_code);
@@ -119,7 +119,7 @@ fn preview_part(
             Some(Err(refusal)) => (problem_box(refusal)),
             Some(Ok(preview)) => {
                 (replay.preview_part(preview, visit, &html! {}))
-                @if preview.events == 0 {
+                @if is_empty(preview) {
                     p.empty {
                         "There is nothing to send again. What still waits goes out by itself once its endpoint takes it."
                     }

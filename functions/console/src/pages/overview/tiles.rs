@@ -176,7 +176,7 @@ impl OverviewTiles<'_> {
 fn failing_hint(failing: u64, view: &FailingView) -> Markup {
     let counts = [
         (view.recovering, "recovering"),
-        (view.stopped, "stopped while events wait"),
+        (view.stopped, "stopped while events wait or are missed"),
         (view.unknown, "not known"),
     ];
     let others: Vec<_> = counts

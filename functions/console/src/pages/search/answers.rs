@@ -92,26 +92,37 @@ impl SearchAnswers {
     }
 
     /// The page of the only hit, if there is one alone. The events of dead letters are no hits
-    /// beside these, and a search for subscriptions that has not ended may still find more of them.
+    /// beside these, and a search that has not ended may still find more.
     pub(super) fn only_hit(&self, asked: &SearchPageQuery) -> Option<PageAddress> {
         if self.first_refusal().is_some() || asked.is_next_page() {
             return None;
         }
         let mut subscriptions = self.subscriptions();
         let first = subscriptions.next();
+        let is_log_whole = !self.is_log_cut();
         let events = self.events().map_or(&[][..], |found| &found.events);
         match (self.letters(), events, first) {
             ([letter], _, None) => Some(letter_address(letter)),
-            ([], [event], None) => Some(
+            ([], [event], None) if is_log_whole => Some(
                 PageAddress::for_event(&event.topic, &event.id)
                     .query("from", asked.from.as_deref())
                     .query("to", asked.to.as_deref()),
             ),
-            ([], [], Some(only)) if subscriptions.next().is_none() && self.is_whole() => Some(
-                PageAddress::for_subscription(only.topic.as_str(), only.name.as_str()),
-            ),
+            ([], [], Some(only))
+                if subscriptions.next().is_none() && self.is_whole() && is_log_whole =>
+            {
+                Some(PageAddress::for_subscription(
+                    only.topic.as_str(),
+                    only.name.as_str(),
+                ))
+            }
             _ => None,
         }
+    }
+
+    /// Whether the log was not searched to its end, so that it may have more.
+    pub(super) fn is_log_cut(&self) -> bool {
+        self.events().is_some_and(|found| found.is_cut_short)
     }
 
     fn events(&self) -> Option<&FoundEvents> {
