@@ -57,7 +57,7 @@ const pages = [
   ["events", "/events?topic=orders"],
   ["event", `/topics/orders/events/${event}`],
   ["dead-letters", "/dead-letters?topic=orders&subscription=warehouse"],
-  ["links", "/failing"],
+  ["failing", "/failing"],
   ["pressure", "/pressure"],
   ["edit", "/topics/orders/subscriptions/billing/edit"],
 ];
