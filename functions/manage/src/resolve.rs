@@ -4,6 +4,7 @@
 pub(crate) mod cancel;
 mod claim;
 mod ender;
+mod ending_marks;
 pub(crate) mod left;
 pub(crate) mod list;
 mod resolver;

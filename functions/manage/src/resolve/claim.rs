@@ -2,20 +2,17 @@
 //! wrote it since, so that only who has it says how far the work came, and that it has ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::FromRef;
 use posthaste_core::api::problem::{ApiProblem, ProblemKind};
-use posthaste_core::model::{FormatError, Timestamp};
+use posthaste_core::model::FormatError;
 use posthaste_core::stored::LetterEnding;
-use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, Ports, PutCondition, StoredObject};
-use posthaste_services::LEFT_AFTER;
+use posthaste_ports::{Ports, PutCondition, StoredObject};
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
-use super::worked::{ResolveProgress, StopReason};
+use super::ending_marks::{EndingMarks, OwnEnding};
 use crate::answer::{ApiError, conflict_problem};
 use crate::manage::Manage;
-use crate::shared_port::SharedPort;
 
 /// The one that works on a selection.
 pub(super) enum SelectionClaim {
@@ -53,24 +50,15 @@ impl ClaimStep {
     }
 }
 
-/// Work that is claimed by this process.
-pub(super) struct OwnEnding {
-    pub(super) key: String,
-    pub(super) etag: ETag,
-    pub(super) ending: LetterEnding,
-}
-
 /// The claims of selections.
 pub(super) struct EndingClaims<P: Ports> {
-    state: SharedPort<P, P::Store>,
-    clock: P::Clock,
+    marks: EndingMarks<P>,
 }
 
 impl<P: Ports> FromRef<Arc<Manage<P>>> for EndingClaims<P> {
     fn from_ref(manage: &Arc<Manage<P>>) -> Self {
         Self {
-            state: SharedPort::new(manage, |it| &it.state),
-            clock: manage.clock.clone(),
+            marks: EndingMarks::from_ref(manage),
         }
     }
 }
@@ -87,7 +75,7 @@ impl<P: Ports> EndingClaims<P> {
     ) -> Result<SelectionClaim, ApiError> {
         let key = asked.ending.key();
         let mut found = match &asked.ending.after {
-            Some(_) => self.state.get(&key).await?,
+            Some(_) => self.marks.load_object(&key).await?,
             // Most have nobody beside them, and need no look.
             None => None,
         };
@@ -99,14 +87,14 @@ impl<P: Ports> EndingClaims<P> {
                 ClaimStep::Answer(claim) => return Ok(claim),
             };
             is_about_to_go |= was_found && condition == PutCondition::IfAbsent;
-            if let Some(etag) = self.put_ending(&key, &ending, condition).await? {
+            if let Some(etag) = self.marks.put_ending(&key, &ending, condition).await? {
                 return Ok(SelectionClaim::Own(Box::new(OwnEnding {
                     key,
                     etag,
                     ending,
                 })));
             }
-            found = self.state.get(&key).await?;
+            found = self.marks.load_object(&key).await?;
         }
         if is_about_to_go {
             return Ok(SelectionClaim::Beside(Box::new(asked.ending)));
@@ -122,26 +110,34 @@ impl<P: Ports> EndingClaims<P> {
     ) -> Result<ClaimStep, ApiError> {
         let AskedEnding { ending, .. } = asked;
         let Some(StoredObject { bytes, etag }) = found else {
-            if ending.after.is_some() && self.is_kept(ending).await? {
-                return Ok(ClaimStep::beside(ending.clone()));
-            }
-            return Ok(ClaimStep::write(ending.clone(), PutCondition::IfAbsent));
+            return self.step_of_free(ending, PutCondition::IfAbsent).await;
         };
         let condition = PutCondition::IfMatch(etag);
         match LetterEnding::parse(&bytes) {
             // It is about to be deleted, whatever is in it.
-            Ok(open) if open.has_ended && !self.is_left(&open) => {
-                Ok(ClaimStep::write(ending.clone(), PutCondition::IfAbsent))
+            Ok(open) if open.has_ended && !self.marks.is_left(&open) => {
+                self.step_of_free(ending, PutCondition::IfAbsent).await
             }
             Ok(open) if !open.has_ended && ending.after.is_some() => {
                 self.step_of_next(asked, open, condition).await
             }
             Ok(open) if !open.has_ended => self.step_of_first(ending, open, condition).await,
-            Ok(_) | Err(FormatError::Malformed(..)) => {
-                Ok(ClaimStep::write(ending.clone(), condition))
-            }
+            Ok(_) | Err(FormatError::Malformed(..)) => self.step_of_free(ending, condition).await,
             Err(FormatError::Newer(_)) => Err(newer_version_problem().into()),
         }
+    }
+
+    /// The next step where nobody's work is in the way. Work that was kept is not gone on with under
+    /// the key of its selection.
+    async fn step_of_free(
+        &self,
+        ending: &LetterEnding,
+        condition: PutCondition,
+    ) -> Result<ClaimStep, ApiError> {
+        if ending.after.is_some() && self.is_kept(ending).await? {
+            return Ok(ClaimStep::beside(ending.clone()));
+        }
+        Ok(ClaimStep::write(ending.clone(), condition))
     }
 
     /// The next step of a request that says where to go on.
@@ -183,10 +179,10 @@ impl<P: Ports> EndingClaims<P> {
         condition: PutCondition,
     ) -> Result<ClaimStep, ApiError> {
         if !open.is_open() {
-            self.keep_closed(&open).await?;
+            self.marks.keep_closed(&open).await?;
             return Ok(ClaimStep::write(ending.clone(), condition));
         }
-        if !self.is_left(&open) {
+        if !self.marks.is_left(&open) {
             return Ok(ClaimStep::Answer(SelectionClaim::Others(open.id)));
         }
         let id = open.id;
@@ -197,132 +193,13 @@ impl<P: Ports> EndingClaims<P> {
         Ok(ClaimStep::write(mine, condition))
     }
 
-    /// Writes work that has ended under a key of its own, so that the same may be done again.
-    async fn keep_closed(&self, closed: &LetterEnding) -> Result<(), ApiError> {
-        if LetterEnding::is_work_id(&closed.id) {
-            let key = closed.kept_key();
-            self.put_ending(&key, closed, PutCondition::IfAbsent)
-                .await?;
-        }
-        Ok(())
-    }
-
     /// Whether the work of this id has ended and made room for the same that was asked for again. Work
     /// that was cancelled is not gone on with.
     async fn is_kept(&self, asked: &LetterEnding) -> Result<bool, ApiError> {
-        let kept = self.state.get(&asked.kept_key()).await?;
-        let kept = kept.and_then(|object| LetterEnding::parse(&object.bytes).ok());
-        match &kept {
+        match self.marks.load_kept(asked).await? {
             Some(kept) if kept.cancelled_at.is_some() => Err(cancelled_problem().into()),
-            Some(_) | None => Ok(kept.is_some()),
+            kept => Ok(kept.is_some()),
         }
-    }
-
-    /// Writes down how far work came, or that it has ended, unless somebody else has taken it over.
-    /// Answers the work that is left. What is done within one request was told in its answer, and is
-    /// not kept.
-    pub(super) async fn write_progress(
-        &self,
-        own: OwnEnding,
-        worked: &ResolveProgress,
-        worked_at: Timestamp,
-    ) -> Result<Option<OwnEnding>, ApiError> {
-        let is_done = matches!(worked.stop, StopReason::Done);
-        let now = self.clock.now();
-        let OwnEnding { key, etag, ending } = own;
-        let is_kept = ending.done.is_some();
-        let ending = LetterEnding {
-            done: Some(worked.add_counts(ending.done)),
-            after: worked.after.clone(),
-            worked_at: if is_done { now } else { worked_at },
-            ended_at: is_done.then_some(now),
-            has_ended: is_done && !is_kept,
-            ..ending
-        };
-        let condition = PutCondition::IfMatch(etag);
-        let Some(etag) = self.put_ending(&key, &ending, condition).await? else {
-            self.settle_cancelled(&key, ending).await?;
-            return Ok(None);
-        };
-        if ending.has_ended {
-            self.state.delete(&key).await?;
-        }
-        Ok((!is_done).then_some(OwnEnding { key, etag, ending }))
-    }
-
-    /// Adds the numbers of the last turn to work that an operator cancelled meanwhile. What came to
-    /// its end in that turn was not cancelled.
-    async fn settle_cancelled(&self, key: &str, worked: LetterEnding) -> Result<(), ApiError> {
-        let Some(StoredObject { bytes, etag }) = self.state.get(key).await? else {
-            return Ok(());
-        };
-        let Ok(cancelled) = LetterEnding::parse(&bytes) else {
-            return Ok(());
-        };
-        if cancelled.id != worked.id || cancelled.cancelled_at.is_none() {
-            return Ok(());
-        }
-        let is_done = worked.ended_at.is_some();
-        let settled = LetterEnding {
-            cancelled_at: cancelled.cancelled_at.filter(|_| !is_done),
-            has_ended: false,
-            ..worked
-        };
-        let condition = PutCondition::IfMatch(etag);
-        self.put_ending(key, &settled, condition).await?;
-        Ok(())
-    }
-
-    /// Deletes the object of work that has ended. The store deletes without a condition: so the
-    /// object first says, under a condition, that it may go, and nobody writes it for a while.
-    pub(super) async fn close_ending(&self, own: OwnEnding) -> Result<(), ApiError> {
-        let OwnEnding { key, etag, ending } = own;
-        let ended = LetterEnding {
-            worked_at: self.clock.now(),
-            has_ended: true,
-            ..ending
-        };
-        let condition = PutCondition::IfMatch(etag);
-        if self.put_ending(&key, &ended, condition).await?.is_some() {
-            self.state.delete(&key).await?;
-        }
-        Ok(())
-    }
-
-    /// Takes up what a process left, if it still is as it was found.
-    pub(super) async fn take_over_ending(
-        &self,
-        key: String,
-        etag: ETag,
-        open: LetterEnding,
-    ) -> Result<Option<OwnEnding>, ApiError> {
-        let worked_at = self.clock.now();
-        let ending = LetterEnding { worked_at, ..open };
-        let condition = PutCondition::IfMatch(etag);
-        let taken = self.put_ending(&key, &ending, condition).await?;
-        Ok(taken.map(|etag| OwnEnding { key, etag, ending }))
-    }
-
-    /// Writes the object of some work; `None` if the condition does not hold.
-    async fn put_ending(
-        &self,
-        key: &str,
-        ending: &LetterEnding,
-        condition: PutCondition,
-    ) -> Result<Option<ETag>, ApiError> {
-        match self.state.put(key, ending.render(), condition).await {
-            Ok(etag) => Ok(Some(etag)),
-            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    pub(super) fn is_left(&self, open: &LetterEnding) -> bool {
-        self.time_since(open.worked_at) >= LEFT_AFTER
-    }
-
-    pub(super) fn time_since(&self, at: Timestamp) -> Duration {
-        self.clock.now().since(at)
     }
 }
 

@@ -13,8 +13,8 @@ use posthaste_core::stored::{LetterEnd, LetterEnding, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports, StoredObject};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 
-use super::claim::{EndingClaims, OwnEnding};
 use super::ender::{LetterEnder, ResolveTask, WORKING_TIME};
+use super::ending_marks::{EndingMarks, OwnEnding};
 use super::worked::{ResolveProgress, StopReason, log_progress};
 use crate::answer::ApiError;
 use crate::begun_requests::BegunRequests;
@@ -26,7 +26,7 @@ use crate::shared_port::SharedPort;
 /// Selections that are worked on side by side, so that one customer's does not hold up another's.
 const AT_ONCE: usize = 4;
 
-/// Time after which work that fails is given up, so that it does not stay for ever.
+/// Time without progress after which work that fails is given up, so that it does not stay for ever.
 const GIVEN_UP_AFTER: Duration = Duration::from_hours(24);
 
 /// The time for which work is kept that is done, or was cancelled: who comes back the next day still
@@ -53,7 +53,7 @@ pub(crate) struct LeftEndings<P: Ports> {
     state: SharedPort<P, P::Store>,
     clock: P::Clock,
     work: SharedPort<P, BegunRequests>,
-    claims: EndingClaims<P>,
+    marks: EndingMarks<P>,
     ender: LetterEnder<P>,
 }
 
@@ -63,7 +63,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for LeftEndings<P> {
             state: SharedPort::new(manage, |it| &it.state),
             clock: manage.clock.clone(),
             work: SharedPort::new(manage, |it| &it.work),
-            claims: EndingClaims::from_ref(manage),
+            marks: EndingMarks::from_ref(manage),
             ender: LetterEnder::from_ref(manage),
         }
     }
@@ -147,22 +147,22 @@ impl<P: Ports> LeftEndings<P> {
         };
         if open.has_ended {
             let ending = open;
-            self.claims
+            self.marks
                 .close_ending(OwnEnding { key, etag, ending })
                 .await?;
             return Ok(None);
         }
         if let Some(closed_at) = open.closed_at() {
-            if self.claims.time_since(closed_at) >= CLOSED_KEPT {
+            if self.marks.time_since(closed_at) >= CLOSED_KEPT {
                 let ending = open;
-                self.claims
+                self.marks
                     .close_ending(OwnEnding { key, etag, ending })
                     .await?;
             }
             return Ok(None);
         }
         let left_at = open.worked_at;
-        let taken = self.claims.take_over_ending(key, etag, open).await?;
+        let taken = self.marks.take_over_ending(key, etag, open).await?;
         Ok(taken.map(|own| TakenEnding {
             own: Box::new(own),
             left_at,
@@ -189,14 +189,15 @@ impl<P: Ports> LeftEndings<P> {
         };
         log_progress(&own.ending, &worked);
         let has_failed = matches!(worked.stop, StopReason::Failed(_));
-        if has_failed && self.claims.time_since(own.ending.began_at) >= GIVEN_UP_AFTER {
+        let is_stuck = has_failed && worked.after == own.ending.after;
+        if is_stuck && self.marks.time_since(own.ending.alive_at()) >= GIVEN_UP_AFTER {
             let LetterEnding { id, topic, .. } = &own.ending;
             tracing::warn!(
                 id, %topic, subscription = %own.ending.subscription,
                 is_deletion = own.ending.end == LetterEnd::Delete, after = worked.after,
                 "dead letters not ended within a day, given up"
             );
-            return self.claims.close_ending(*own).await.map(|()| None);
+            return self.marks.close_ending(*own).await.map(|()| None);
         }
         // What is given back counts as left, so that the next look goes on with it at once.
         let is_given_back = has_failed || time_until(&self.clock, until).is_zero();
@@ -205,7 +206,7 @@ impl<P: Ports> LeftEndings<P> {
         } else {
             self.clock.now()
         };
-        let left = self.claims.write_progress(*own, &worked, worked_at).await?;
+        let left = self.marks.write_progress(*own, &worked, worked_at).await?;
         if let StopReason::Failed(error) = worked.stop {
             return Err(error);
         }

@@ -89,6 +89,23 @@ pub(super) struct FoundEnding {
     pub(super) ending: LetterEnding,
 }
 
+/// The mark under the key of a selection. What is kept of it lies behind.
+#[derive(Default)]
+struct SelectionMark {
+    key: String,
+    /// The id of the work, if some lies there.
+    work_id: Option<String>,
+}
+
+impl SelectionMark {
+    fn new(key: &str, ending: Option<&LetterEnding>) -> Self {
+        Self {
+            key: key.to_owned(),
+            work_id: ending.map(|ending| ending.id.clone()),
+        }
+    }
+}
+
 /// The work that resolves or deletes dead letters.
 pub(crate) struct LetterWorkList<P: Ports> {
     state: SharedPort<P, P::Store>,
@@ -117,6 +134,7 @@ impl<P: Ports> LetterWorkList<P> {
         let mut page = LetterWorkPage::default();
         let mut reads = 0;
         let mut last = None;
+        let mut selection = SelectionMark::default();
         while let Some(mark) = marks.try_next().await? {
             let is_late = reads > 0 && self.clock.monotonic() >= end;
             if page.work.len() == items || reads == READS_MAX || is_late {
@@ -125,10 +143,19 @@ impl<P: Ports> LetterWorkList<P> {
             }
             reads += 1;
             last = Some(encode_cursor(&mark.key));
-            if let Some(ending) = self.read_ending(&mark.key).await?
+            let ending = self.read_ending(&mark.key).await?;
+            // Between two writes, ended work lies under two keys: that of its selection comes first.
+            let key = LetterEnding::selection_of_kept(&mark.key);
+            if selection.key != key.unwrap_or(&mark.key) {
+                selection = match key {
+                    Some(key) => self.read_selection(key).await?,
+                    None => SelectionMark::new(&mark.key, ending.as_ref()),
+                };
+            }
+            let is_kept = key.is_some();
+            if let Some(ending) = ending
                 && (ending.is_open() || !query.active)
-                // Between two writes, ended work lies under two keys, one after the other.
-                && page.work.last().is_none_or(|last| last.id != ending.id)
+                && !(is_kept && selection.work_id.as_ref() == Some(&ending.id))
             {
                 page.work.push(view_of_ending(&ending, self.clock.now()));
             }
@@ -156,6 +183,12 @@ impl<P: Ports> LetterWorkList<P> {
             }
         }
         Err(unknown_work_problem().into())
+    }
+
+    /// The mark under the key of a selection, for a page that begins behind it.
+    async fn read_selection(&self, key: &str) -> Result<SelectionMark, ApiError> {
+        let ending = self.read_ending(key).await?;
+        Ok(SelectionMark::new(key, ending.as_ref()))
     }
 
     /// The work under a key. One that is about to be deleted, or is gone, is none; one that cannot be

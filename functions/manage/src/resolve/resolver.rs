@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
+use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, ResolveRequest, ResolveResponse};
 use posthaste_core::stored::{LetterEnd, LetterEnding, LetterReceiver, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use super::claim::{AskedEnding, EndingClaims, SelectionClaim};
 use super::ender::{LetterEnder, ResolveTask, WORKING_TIME};
+use super::ending_marks::EndingMarks;
 use super::work_cursor::WorkCursor;
 use super::worked::log_progress;
 use crate::answer::{ApiError, ApiResult, JsonResponse};
@@ -27,6 +29,7 @@ pub(crate) struct LetterResolver<P: Ports> {
     entropy: SharedPort<P, P::Entropy>,
     records: TopicRecords<P>,
     claims: EndingClaims<P>,
+    marks: EndingMarks<P>,
     ender: LetterEnder<P>,
     audit: AuditTrail<P>,
 }
@@ -39,6 +42,7 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterResolver<P> {
             entropy: SharedPort::new(manage, |it| &it.entropy),
             records: TopicRecords::from_ref(manage),
             claims: EndingClaims::from_ref(manage),
+            marks: EndingMarks::from_ref(manage),
             ender: LetterEnder::from_ref(manage),
             audit: AuditTrail::from_ref(manage),
         }
@@ -61,7 +65,9 @@ impl<P: Ports> LetterResolver<P> {
         let begun = cursor.as_ref().and_then(|cursor| cursor.began_at);
         // All requests for some work mean the times of the first one.
         let began_at = begun.map_or(now, |begun| begun.min(now));
-        let (after, named) = cursor.map_or((None, None), |it| (Some(it.after), it.id));
+        let (after, named, digest) = cursor.map_or((None, None, None), |it| {
+            (Some(it.after), it.id, it.selection)
+        });
         let names_work = named.is_some();
         let receiver = self.letter_receiver(path).await?;
         // All letters of a subscription that is gone are former ones.
@@ -75,12 +81,17 @@ impl<P: Ports> LetterResolver<P> {
             request: request.with_fixed_times(began_at),
             began_at,
             worked_at: now,
+            // Who asks wants it done, however long ago it began.
+            progressed_at: (began_at < now).then_some(now),
             after,
             has_ended: false,
             done: None,
             ended_at: None,
             cancelled_at: None,
         };
+        if digest.is_some_and(|digest| digest != ending.selection_digest()) {
+            return Err(other_selection_problem().into());
+        }
         let task = ResolveTask::for_ending(&ending)?;
         let ending = LetterEnding {
             after: after_in(task.selection.prefix(), ending.after)?,
@@ -90,7 +101,7 @@ impl<P: Ports> LetterResolver<P> {
             let task = ResolveTask { is_dry_run, ..task };
             let until = self.clock.monotonic() + WORKING_TIME;
             let worked = self.ender.work_on_task(&task, ending.after, until).await;
-            let counted = worked.into_result(None, began_at);
+            let counted = worked.into_result(WorkCursor::of_dry_run(began_at));
             return counted.map(JsonResponse::new);
         }
         let action = match end {
@@ -126,14 +137,13 @@ impl<P: Ports> LetterResolver<P> {
         let after = ending.after.clone();
         let worked = self.ender.work_on_task(&task, after, until).await;
         log_progress(ending, &worked);
-        let id = Some(ending.id.clone());
-        let began_at = ending.began_at;
+        let cursor = WorkCursor::of_work(ending);
         if let SelectionClaim::Own(own) = claim {
-            self.claims
+            self.marks
                 .write_progress(*own, &worked, self.clock.now())
                 .await?;
         }
-        Ok(JsonResponse::new(worked.into_result(id, began_at)?))
+        Ok(JsonResponse::new(worked.into_result(cursor)?))
     }
 
     /// The subscription of a path; `None` if it is gone and has dead letters.
@@ -181,4 +191,14 @@ fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> A
     entry
         .of_target(id.as_deref().unwrap_or_default())
         .with_detail(&format!("{done}; asked for {asked}"))
+}
+
+/// The problem of a cursor of other work. Going on with it would do other things than were asked for:
+/// of a subscription that is gone, letters that the first request left out. What that request asked
+/// for is finished without it.
+fn other_selection_problem() -> ApiProblem {
+    let detail = "this cursor belongs to other work: it selects other letters, or ends them otherwise, \
+        or the subscription was deleted or created again since. That work is finished without it; ask \
+        again without `cursor` to begin anew";
+    ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }

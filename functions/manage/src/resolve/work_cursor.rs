@@ -20,9 +20,31 @@ pub(super) struct WorkCursor {
     /// The time of the first request. A cursor of release 0.1 has neither this nor the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) began_at: Option<Timestamp>,
+    /// The digest of the selection, so that the id stays with it. Cursors of older programs, and of
+    /// dry runs, have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<String>,
 }
 
 impl WorkCursor {
+    /// The cursor of some work, without a place.
+    pub(super) fn of_work(work: &LetterEnding) -> Self {
+        Self {
+            after: String::new(),
+            id: Some(work.id.clone()),
+            began_at: Some(work.began_at),
+            selection: Some(work.selection_digest()),
+        }
+    }
+
+    /// The cursor of a dry run, without a place.
+    pub(super) fn of_dry_run(began_at: Timestamp) -> Self {
+        Self {
+            began_at: Some(began_at),
+            ..Self::default()
+        }
+    }
+
     /// Reads what a client sends. A cursor of release 0.1 is the key alone.
     pub(super) fn parse(cursor: &str) -> Result<Self, ApiProblem> {
         let text = PageRequest::parse(None, Some(cursor))?.after;
@@ -59,6 +81,7 @@ mod tests {
                 after,
                 id: Some("0b8b9c5e-6a0c".to_owned()),
                 began_at: Some(Timestamp::from_millis(millis)),
+                selection: Some("0f".repeat(16)),
             };
             prop_assert_eq!(WorkCursor::parse(&cursor.encode()), Ok(cursor));
         }

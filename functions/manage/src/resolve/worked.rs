@@ -1,7 +1,6 @@
 //! The progress of work on a selection, and the reason why it stopped there.
 
 use posthaste_core::api::ResolveResponse;
-use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{EndedCounts, LetterEnd, LetterEnding};
 
 use super::work_cursor::WorkCursor;
@@ -28,25 +27,16 @@ pub(super) enum StopReason {
 }
 
 impl ResolveProgress {
-    /// The answer to the request for work of this id, which began at this time.
-    pub(super) fn into_result(
-        self,
-        id: Option<String>,
-        began_at: Timestamp,
-    ) -> Result<ResolveResponse, ApiError> {
+    /// The answer to the request for this work, whose cursor says where it goes on.
+    pub(super) fn into_result(self, work: WorkCursor) -> Result<ResolveResponse, ApiError> {
         let after = match self.stop {
             StopReason::Done => None,
             StopReason::Late => self.after,
             StopReason::Failed(error) => return Err(error),
         };
-        let cursor = after.map(|after| WorkCursor {
-            after,
-            id: id.clone(),
-            began_at: Some(began_at),
-        });
         Ok(ResolveResponse {
-            id,
-            cursor: cursor.map(|cursor| cursor.encode()),
+            id: work.id.clone(),
+            cursor: after.map(|after| WorkCursor { after, ..work }.encode()),
             ..self.answer
         })
     }

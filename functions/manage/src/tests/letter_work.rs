@@ -1,5 +1,7 @@
 //! Work that resolves or deletes dead letters: shown while it goes on, found again, and cancelled.
 
+mod cursors;
+
 use std::time::Duration;
 
 use posthaste_core::stored::{EndedCounts, LetterEnd, LetterEnding};
@@ -38,13 +40,6 @@ async fn trail(api: &Api) -> Vec<Value> {
         .filter(|entry| entry["action"] == "dead-letters.cancel")
         .cloned()
         .collect()
-}
-
-/// The cursor with which the work is gone on with.
-fn cursor_of(work: &LetterEnding) -> String {
-    let after = work.after.as_deref();
-    let of = json!({ "after": after, "id": work.id, "beganAt": work.began_at });
-    cursor(&of.to_string())
 }
 
 fn ids(answer: &Answer) -> Vec<Value> {
@@ -143,91 +138,6 @@ async fn kept_work_is_no_open_work() {
     }
 }
 
-/// A cursor of work that all is done of, and of work that was cancelled, comes after the same was
-/// asked for again.
-#[tokio::test]
-async fn late_cursor_leaves_ended_work_as_it_is() {
-    let api = api().await;
-    let ended = LetterEnding {
-        ended_at: Some(api.clock.now()),
-        ..begun(&api)
-    };
-    let late = json!({ "cursor": cursor_of(&ended) });
-    leave(&api, &ended);
-    let answer = ask(&api, "resolve", late.clone()).await;
-    assert_eq!((answer.status, &answer.json()["id"]), (200, &json!("open")));
-    assert_eq!(left(&api, &ended), Some(ended.clone()));
-    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
-    let answer = ask(&api, "resolve", late.clone()).await;
-    assert_eq!((answer.status, &answer.json()["id"]), (200, &json!("open")));
-    assert_eq!(api.get(OPEN).await.json()["events"], 41);
-    let cancelled = LetterEnding {
-        id: "cancelled".to_owned(),
-        ended_at: None,
-        cancelled_at: Some(api.clock.now()),
-        ..begun(&api)
-    };
-    leave(&api, &cancelled);
-    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
-    let late = json!({ "cursor": cursor_of(&cancelled) });
-    let refused = ask(&api, "resolve", late).await;
-    refused.problem(409, "incompatible");
-    assert_eq!(ids(&api.get(WORK).await), ["cancelled", "open"]);
-}
-
-/// Each request fixes its times; the cursor says when the first one did.
-#[tokio::test]
-async fn cursor_means_its_work_whenever_it_comes() {
-    let api = api().await;
-    // Time for one object of each request.
-    api.dead_letters
-        .slow_reads(&api.clock, Duration::from_secs(15));
-    let first = ask(&api, "resolve", json!({ "from": "9000d" })).await;
-    assert_eq!(first.status, 200, "{:?}", first.body);
-    let first = first.json();
-    assert_eq!(resolved(&api), [true, false, false]);
-    api.clock.advance(MINUTE);
-    let next = json!({ "from": "9000d", "cursor": first["cursor"] });
-    let second = ask(&api, "resolve", next).await.json();
-    assert_eq!(second["id"], first["id"], "{second}");
-    assert_eq!(resolved(&api), [true, true, false]);
-    let listed = api.get(WORK).await.json();
-    assert_eq!(
-        (
-            listed["work"].as_array().unwrap().len(),
-            &listed["work"][0]["events"]
-        ),
-        (1, &json!(2)),
-        "{listed}"
-    );
-    let one = format!("{WORK}/{}", first["id"].as_str().unwrap());
-    assert_eq!(api.delete(&one).await.status, 200);
-    api.clock.advance(MINUTE);
-    let next = json!({ "from": "9000d", "cursor": second["cursor"] });
-    let refused = ask(&api, "resolve", next).await;
-    refused.problem(409, "incompatible");
-    assert_eq!(resolved(&api), [true, true, false]);
-}
-
-/// A letter that came after the first request is no part of the work.
-#[tokio::test]
-async fn letter_written_meanwhile_is_no_part_of_the_work() {
-    let api = api().await;
-    let open = begun(&api);
-    leave(&api, &open);
-    api.clock.advance(Duration::from_hours(2));
-    let late = "ORDERS/BILLING/2026/11/21/11/d.json";
-    let letter = json!([{ "specversion": "1.0", "id": "4", "source": "/s", "type": "t" }]);
-    api.dead_letters.write(late, letter.to_string());
-    let next = json!({ "cursor": cursor_of(&open) });
-    let answer = ask(&api, "resolve", next).await.json();
-    assert_eq!(
-        (&answer["events"], &answer["leftOut"]["otherTime"]),
-        (&json!(2), &json!(1)),
-        "{answer}"
-    );
-}
-
 #[tokio::test]
 async fn work_cancelled_between_two_turns_is_not_taken_up() {
     let api = api().await;
@@ -259,19 +169,6 @@ async fn work_cancelled_between_two_turns_is_not_taken_up() {
     );
 }
 
-/// A request with the cursor of cancelled work learns of it. A request that asks anew begins anew.
-#[tokio::test]
-async fn cursor_of_cancelled_work_is_refused() {
-    let api = api().await;
-    leave(&api, &begun(&api));
-    assert_eq!(api.delete(OPEN).await.status, 200);
-    let refused = ask(&api, "resolve", json!({ "cursor": cursor(A) })).await;
-    refused.problem(409, "incompatible");
-    assert_eq!(resolved(&api), [false; 3]);
-    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
-    assert_eq!(resolved(&api), [true; 3]);
-}
-
 /// A process is in the midst of its turn: what it does in it is counted, and it is its last one.
 #[tokio::test]
 async fn turn_under_way_is_counted_with_cancelled_work() {
@@ -299,6 +196,66 @@ async fn turn_under_way_is_counted_with_cancelled_work() {
         (&json!("Cancelled"), &json!(42)),
         "{shown}"
     );
+}
+
+/// The same was asked for again before the turn of the cancelled work was over.
+#[tokio::test]
+async fn turn_of_cancelled_work_is_counted_beside_the_same_again() {
+    let api = api().await;
+    let open = begun(&api);
+    leave(&api, &open);
+    api.clock.advance(MINUTE);
+    let cancelled = LetterEnding {
+        cancelled_at: Some(api.clock.now()),
+        ..open.clone()
+    };
+    let again = LetterEnding {
+        id: "again".to_owned(),
+        ..work(&api, LetterEnd::Resolve, None)
+    };
+    let state = api.state.clone();
+    let clock = api.clock.clone();
+    let marks = [
+        (cancelled.kept_key(), cancelled.render()),
+        (again.key(), again.render()),
+    ];
+    api.dead_letters.when_read(move || {
+        for (key, mark) in &marks {
+            state.write(key, mark.clone());
+        }
+        clock.advance(Duration::from_mins(10));
+    });
+    api.manage.finish_left(LeftWork::Old).await;
+    let shown = api.get(OPEN).await.json();
+    assert_eq!(
+        (&shown["state"], &shown["events"]),
+        (&json!("Cancelled"), &json!(42)),
+        "{shown}"
+    );
+    assert_eq!(left(&api, &open), Some(again));
+}
+
+/// A process died after it wrote the copy; the last turn was counted since.
+#[tokio::test]
+async fn kept_copy_has_the_last_turn_of_its_work() {
+    let api = api().await;
+    let copy = LetterEnding {
+        cancelled_at: Some(api.clock.now()),
+        ..begun(&api)
+    };
+    api.state.write(&copy.kept_key(), copy.render());
+    let settled = LetterEnding {
+        done: Some(EndedCounts {
+            events: 43,
+            read: 12,
+            ..COUNTS
+        }),
+        ..copy
+    };
+    leave(&api, &settled);
+    assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
+    assert_eq!(left(&api, &settled), None);
+    assert_eq!(api.get(OPEN).await.json()["events"], 43);
 }
 
 /// All was done before anybody saw that it was cancelled.
@@ -429,4 +386,48 @@ async fn list_of_work_has_pages() {
     // A cursor of another list.
     let other = api.get(&format!("{WORK}?cursor={}", cursor(C))).await;
     assert_eq!(other.status, 400, "{:?}", other.body);
+}
+
+/// Closed work, before the same is asked for again.
+fn closed(api: &Api, id: &str) -> LetterEnding {
+    LetterEnding {
+        id: id.to_owned(),
+        cancelled_at: Some(api.clock.now()),
+        ..begun(api)
+    }
+}
+
+/// Between two writes, or where a process died between them.
+#[tokio::test]
+async fn work_under_two_keys_is_listed_once() {
+    let api = api().await;
+    let twice = closed(&api, "b");
+    leave(&api, &twice);
+    for kept in [closed(&api, "a"), twice] {
+        api.state.write(&kept.kept_key(), kept.render());
+    }
+    assert_eq!(ids(&api.get(WORK).await), ["a", "b"]);
+    let mut found = Vec::new();
+    let mut path = format!("{WORK}?limit=1");
+    loop {
+        let answer = api.get(&path).await;
+        found.extend(ids(&answer));
+        let Some(cursor) = answer.json()["cursor"].as_str().map(str::to_owned) else {
+            break;
+        };
+        path = format!("{WORK}?limit=1&cursor={cursor}");
+    }
+    assert_eq!(found, ["b", "a"]);
+}
+
+#[tokio::test]
+async fn closed_work_of_one_selection_is_bounded() {
+    let api = api().await;
+    for number in 0..25 {
+        leave(&api, &closed(&api, &format!("n{number:02}")));
+        assert_eq!(ask(&api, "resolve", json!({})).await.status, 200);
+    }
+    let kept = api.state.keys("ending/");
+    assert_eq!(kept.len(), 20, "{kept:?}");
+    assert_eq!(kept.last(), Some(&closed(&api, "n24").kept_key()));
 }

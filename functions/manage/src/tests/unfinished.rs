@@ -65,6 +65,7 @@ pub(super) fn work(api: &Api, end: LetterEnd, after: Option<&str>) -> LetterEndi
         request: serde_json::from_value(json!({})).unwrap(),
         began_at: api.clock.now(),
         worked_at: api.clock.now(),
+        progressed_at: None,
         after: after.map(str::to_owned),
         has_ended: false,
         done: None,
@@ -368,6 +369,28 @@ async fn work_that_fails_for_a_day_is_dropped() {
     let open = work(&api, LetterEnd::Resolve, None);
     leave(&api, &open);
     api.dead_letters.fail_puts(ErrorKind::TimedOut);
+    let is_left = async |age| {
+        api.clock.advance(age);
+        api.manage.finish_left(LeftWork::Old).await;
+        left(&api, &open).is_some()
+    };
+    assert!(is_left(Duration::from_hours(23)).await);
+    assert!(!is_left(Duration::from_hours(1)).await);
+}
+
+/// Work that is older than a day and gets on is not given up for one failure.
+#[tokio::test]
+async fn old_work_that_gets_on_is_not_given_up() {
+    let api = api().await;
+    let open = work(&api, LetterEnd::Resolve, None);
+    leave(&api, &open);
+    api.clock.advance(Duration::from_hours(24));
+    // Time for one object of each look.
+    api.dead_letters
+        .slow_reads(&api.clock, Duration::from_secs(15));
+    api.manage.finish_left(LeftWork::Old).await;
+    assert_eq!(resolved(&api), [true, false, false]);
+    api.dead_letters.fail(ErrorKind::TimedOut);
     let is_left = async |age| {
         api.clock.advance(age);
         api.manage.finish_left(LeftWork::Old).await;

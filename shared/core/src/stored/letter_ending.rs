@@ -33,6 +33,9 @@ const VERSION_1: u32 = 1;
 /// with the first, and would end whole objects: it leaves such work to a newer one.
 const VERSION_2: u32 = 2;
 
+/// Stands between the digest of a selection and the id of kept work.
+const KEPT: char = '.';
+
 /// Longest id of work, in bytes: that of a UUID.
 const WORK_ID_BYTES_MAX: usize = 36;
 
@@ -99,6 +102,10 @@ pub struct LetterEnding {
     pub began_at: Timestamp,
     /// The time at which somebody last took it up or wrote how far it came.
     pub worked_at: Timestamp,
+    /// The time of the last progress, or of the last request for it; left out until one of them came
+    /// after the first request. A program that does not know it leaves it out of what it writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progressed_at: Option<Timestamp>,
     /// The key up to which all is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -162,6 +169,12 @@ impl LetterEnding {
         self.ended_at.or(self.cancelled_at)
     }
 
+    /// The time at which it last made progress, or was last asked for.
+    pub fn alive_at(&self) -> Timestamp {
+        self.progressed_at
+            .map_or(self.began_at, |at| at.max(self.began_at))
+    }
+
     /// The key of this work, and of any other with the same selection.
     pub fn key(&self) -> String {
         let selection = ResolveRequest {
@@ -183,9 +196,24 @@ impl LetterEnding {
         selection_key(ENDING, &of)
     }
 
+    /// The digest of the selection, in its key.
+    pub fn selection_digest(&self) -> String {
+        self.key().split_off(ENDING.len())
+    }
+
     /// The key under which this work is kept once the same is asked for again.
     pub fn kept_key(&self) -> String {
-        format!("{}.{}", self.key(), self.id)
+        format!("{}{}", self.kept_prefix(), self.id)
+    }
+
+    /// The prefix of the keys under which work with this selection is kept.
+    pub fn kept_prefix(&self) -> String {
+        format!("{}{KEPT}", self.key())
+    }
+
+    /// The key of the selection of work that is kept under this key; `None` of any other key.
+    pub fn selection_of_kept(key: &str) -> Option<&str> {
+        key.split_once(KEPT).map(|(selection, _)| selection)
     }
 
     /// Whether a text can be the id of work, and so part of a key.
@@ -217,6 +245,7 @@ mod tests {
             request: serde_json::from_value(request).unwrap(),
             began_at: Timestamp::parse("2026-11-21T10:15:00Z").unwrap(),
             worked_at: Timestamp::parse("2026-11-21T10:15:08Z").unwrap(),
+            progressed_at: None,
             after: Some("ORDERS/BILLING/2026/11/21/10/a.json".to_owned()),
             has_ended: false,
             done: None,
@@ -301,6 +330,7 @@ mod tests {
         let work = LetterEnding {
             receiver: Some(receiver(1)),
             has_ended: true,
+            progressed_at: Some(Timestamp::EPOCH),
             ..ending(LetterEnd::Resolve, json!({}))
         };
         assert_eq!(LetterEnding::parse(&work.render()).unwrap(), work);
@@ -323,7 +353,14 @@ mod tests {
     #[test]
     fn kept_work_lies_behind_the_key_of_its_selection() {
         let work = ending(LetterEnd::Resolve, json!({}));
-        assert_eq!(work.kept_key(), format!("{}.0b8b9c5e", work.key()));
+        let kept = work.kept_key();
+        assert_eq!(kept, format!("{}.0b8b9c5e", work.key()));
+        assert_eq!(
+            LetterEnding::selection_of_kept(&kept),
+            Some(work.key().as_str())
+        );
+        assert_eq!(LetterEnding::selection_of_kept(&work.key()), None);
+        assert_eq!(work.key(), format!("{ENDING}{}", work.selection_digest()));
     }
 
     #[test]
