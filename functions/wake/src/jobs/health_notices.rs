@@ -60,7 +60,7 @@ async fn decide_and_notify<P: Ports>(
         }
     }
     let facts = load_facts(run.ports, &book).await?;
-    end_disproved_holds(run.ports, &book, &facts).await?;
+    end_disproved_holds(run, &book, &facts).await;
     let missed = load_missed_facts(run.ports, &book).await?;
     let now = run.ports.clock.now();
     let settings = &links.settings().arrivals;
