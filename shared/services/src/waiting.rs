@@ -283,10 +283,11 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         let minute = self.clock.now().minute_rounded_down();
         let after =
             has_marks.then(|| layout::parked_before(minute.saturating_sub(PARKED_BEFORE_MINUTES)));
-        let parked = list_pages(self.state, layout::PARKED, after);
-        let parked = self.add_listed(parked, counts, add_parked, until).await?;
+        // Held ones first, by which an endpoint that fails is known where there is no time for all.
         let held = list_pages(self.state, held, None);
         let held = self.add_listed(held, counts, add_held, until).await?;
+        let parked = list_pages(self.state, layout::PARKED, after);
+        let parked = self.add_listed(parked, counts, add_parked, until).await?;
         Ok(parked && held)
     }
 

@@ -37,7 +37,8 @@ impl NoticesAddress<'_> {
         if !self.are_sent {
             return Vec::new();
         }
-        let of_all = self.of_all.filter(|all| Some(*all) != own);
+        let is_own = |all: &TopicName| own.is_some_and(|own| own.folded() == all.folded());
+        let of_all = self.of_all.filter(|all| !is_own(all));
         own.into_iter().chain(of_all).cloned().collect()
     }
 }
