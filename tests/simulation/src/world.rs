@@ -6,6 +6,7 @@ mod publish;
 mod runs;
 mod topics;
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::DeliverSettings;
 use posthaste_local::{EmbeddedStore, FileStore, LocalOptions};
-use posthaste_ports::QueueName;
+use posthaste_ports::{PortError, QueueName};
 use posthaste_record::LogRecorder;
 use posthaste_services::{DrainMeter, LeftWork, LinkHealth};
 use posthaste_testkit::recorded::RecordedCalls;
@@ -29,6 +30,9 @@ use crate::{Api, Chance, ScriptedEndpoint, Worker};
 
 /// The chance of a world that is the first in its folder.
 const SEED: u64 = 7;
+
+/// Most tries to open a folder of files in a row.
+const OPENS_MAX: u32 = 100_000;
 
 /// The state that a process finds when it starts, and the seed of its chance.
 #[derive(Debug)]
@@ -72,6 +76,24 @@ pub struct World {
     record: Box<RecordFunction>,
     created: Mutex<Created>,
     folder: TempDir,
+}
+
+/// Opens a folder of files. A thread of the world before, which was killed, may be at the end of a
+/// write there, so that its unfinished files are not all gone at once.
+fn open_files(folder: &Path) -> FileStore {
+    for _ in 0..OPENS_MAX {
+        match FileStore::open(folder) {
+            Err(error) if is_not_empty(&error) => std::thread::yield_now(),
+            opened => return opened.expect("a folder of files"),
+        }
+    }
+    panic!("{} is written to all the time", folder.display());
+}
+
+fn is_not_empty(error: &PortError) -> bool {
+    let source = std::error::Error::source(error);
+    let cause = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::DirectoryNotEmpty)
 }
 
 impl World {
@@ -216,9 +238,8 @@ impl World {
         let calls = RecordedCalls::default();
         let local = EmbeddedStore::open(folder.path(), options, clock.clone(), entropy.clone())
             .expect("an embedded store");
-        let bucket =
-            FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
-        let log = FileStore::open(&folder.path().join("log")).expect("a folder of files");
+        let bucket = open_files(&folder.path().join("dead-letters"));
+        let log = open_files(&folder.path().join("log"));
         let wiring = Wiring {
             faults: faults.clone(),
             calls: calls.clone(),
