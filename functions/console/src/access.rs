@@ -1,7 +1,9 @@
 //! Access to the pages: sign-in, sessions, the check of forms, and the headers of every response.
 
 mod form;
+mod framing;
 mod guard;
+mod outside;
 mod session_editor;
 mod sessions;
 mod sign_in;

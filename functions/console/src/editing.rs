@@ -4,5 +4,5 @@
 mod draft;
 mod report;
 
-pub(crate) use self::draft::{EditStep, SettingsDraft, unplaced_mistake};
+pub(crate) use self::draft::{EditStep, SettingsDraft, TEXT_BYTES_MAX, unplaced_mistake};
 pub(crate) use self::report::{change_table, changed_meanwhile_note, mistake_list, uncertain_note};

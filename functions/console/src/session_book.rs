@@ -7,6 +7,7 @@ mod tests;
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::model::{FormatError, Timestamp};
@@ -14,9 +15,13 @@ use posthaste_core::stored::{CONSOLE_SESSIONS, ConsoleSessions, OpenSession, Ses
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, PortError, PutCondition, RevalidatedObject,
 };
-use posthaste_services::{ObjectEdit, UpdateError, get_newer, update_object};
+use posthaste_services::{ObjectEdit, UpdateError, get_newer, timeout, update_object};
 
 use self::known::{COUNTS_UNREAD_MAX, KnownSessions, ReadList, ReadTime};
+
+/// Longest time for one read of the list. A second one still ends before the visitor is refused
+/// for want of an answer.
+pub(crate) const READ_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Error of a list that can neither be read nor be changed. One of a newer version is an error too:
 /// it is not empty, and must stay as it is.
@@ -94,9 +99,9 @@ impl SessionBook {
             (known.begin_read(clock), known.list().cloned())
         };
         let former_etag = former.as_ref().and_then(|list| list.etag.as_ref());
-        let mut found = get_newer(state, CONSOLE_SESSIONS, former_etag).await;
+        let mut found = read_newer(state, clock, former_etag).await;
         if found.as_ref().is_err_and(is_worth_a_retry) {
-            found = get_newer(state, CONSOLE_SESSIONS, former_etag).await;
+            found = read_newer(state, clock, former_etag).await;
         }
         let list = match (found, former) {
             (Ok(RevalidatedObject::Changed(object)), _) => {
@@ -233,6 +238,22 @@ impl StoredList {
             read_at,
         }
     }
+}
+
+/// Reads the list, unless it still is of the version that is known. A store that does not answer is
+/// not waited for.
+async fn read_newer<S: ObjectStore, C: Clock>(
+    state: &S,
+    clock: &C,
+    known: Option<&ETag>,
+) -> Result<RevalidatedObject, PortError> {
+    let read = get_newer(state, CONSOLE_SESSIONS, known);
+    timeout(clock, READ_TIME_MAX, read)
+        .await
+        .unwrap_or_else(|| {
+            let doing = "read the list of console sessions";
+            Err(PortError::new(doing, ErrorKind::TimedOut))
+        })
 }
 
 /// Writes the list as `edit` changes it, without the sessions whose time is over. A damaged one is

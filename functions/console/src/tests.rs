@@ -8,6 +8,7 @@ mod event;
 mod events;
 mod failing;
 mod logged;
+mod lost_forms;
 mod overview;
 mod pressure;
 mod replays;

@@ -5,10 +5,11 @@ use axum::extract::{OriginalUri, Request};
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use maud::{Markup, html};
-use posthaste_core::model::MANAGE_REQUEST_BYTES_MAX;
+use posthaste_core::model::{MANAGE_REQUEST_BYTES_MAX, Timestamp};
 
 use crate::address;
 use crate::console::PATH;
+use crate::cookie;
 use crate::display::foreign_cut;
 use crate::extract::FormFields;
 use crate::page::{ConsolePage, FORM_TOKEN, form_token};
@@ -37,6 +38,9 @@ const NAME_CHARS_MAX: usize = 100;
 
 /// The fields of settings that are given back as they came.
 const CARRIED: [&str; 3] = ["version", "name", "tab"];
+
+/// Longest of these fields, in bytes. No page of the console sends a longer one.
+const CARRIED_BYTES_MAX: usize = 256;
 
 /// Reads the fields of a form.
 pub(super) async fn read_fields(
@@ -72,80 +76,112 @@ fn fetch_site(headers: &HeaderMap) -> Option<&str> {
     headers.get(FETCH_SITE)?.to_str().ok()
 }
 
+/// Whether a page of the console sent the form, though none of this session: the browser says so,
+/// or the form has the token of a session that the request still has and that was signed in.
+pub(super) fn is_of_console(headers: &HeaderMap, fields: &FormFields, key: &SessionKey) -> bool {
+    // At the beginning of time no session has ended.
+    let sessions = cookie::signed_in_values(headers)
+        .filter_map(|value| ConsoleSession::parse(&value, key, Timestamp::EPOCH));
+    let mut signed_in = sessions.filter(|session| session.is_signed_in);
+    fetch_site(headers) == Some("same-origin")
+        || signed_in.any(|session| session.is_form_token(key, fields.get(FORM_TOKEN)))
+}
+
 /// A form that did nothing, and what was typed into it.
 #[derive(Debug)]
 pub(super) struct LostForm {
-    fields: FormFields,
     /// The page that it was sent to.
     page: String,
-    /// The token of the form that goes on with what was typed.
-    token: String,
-    /// Whether it came from another site, whose text is not shown.
-    is_from_elsewhere: bool,
+    /// The token of the form that goes on with what was typed; `None` where nothing is known of
+    /// who typed it, so that it may only be copied.
+    token: Option<String>,
+    carried: Vec<CarriedField>,
+    /// The settings that were typed, if they may be shown.
+    typed: Option<TypedSettings>,
+}
+
+/// A field that is given back as it came.
+#[derive(Debug)]
+struct CarriedField {
+    name: &'static str,
+    value: String,
 }
 
 impl LostForm {
-    pub(super) fn new(request: &Request, fields: FormFields) -> Self {
+    pub(super) fn new(request: &Request, fields: &FormFields) -> Self {
+        let page = requested_page(request);
+        // Text of another site is not shown. Going on does something else where the form was sent
+        // to no page of settings.
+        let is_shown = is_of_settings(&page) && !is_from_elsewhere(request.headers());
+        let typed = is_shown.then(|| TypedSettings::from_form(fields)).flatten();
+        let carried = CARRIED.map(|name| CarriedField {
+            name,
+            value: fields.get(name).to_owned(),
+        });
+        let carried = carried.into_iter();
         Self {
-            page: requested_page(request),
-            token: fields.get(FORM_TOKEN).to_owned(),
-            is_from_elsewhere: is_from_elsewhere(request.headers()),
-            fields,
+            page,
+            token: Some(fields.get(FORM_TOKEN).to_owned()),
+            carried: carried
+                .filter(|field| field.value.len() <= CARRIED_BYTES_MAX)
+                .collect(),
+            typed,
         }
     }
 
-    /// The same with another token for the form that goes on.
-    pub(super) fn with_token(self, token: &str) -> Self {
-        Self {
-            token: token.to_owned(),
-            ..self
-        }
+    /// The same with another token for the form that goes on, or with none.
+    pub(super) fn with_token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
     }
 
-    /// Whether it was sent to a page of settings. Going on does something else on any other page.
-    fn is_of_settings(&self) -> bool {
-        let path = self.page.split('?').next().unwrap_or_default();
-        let ends = [address::EDIT, address::NEW];
-        let is_of_topic = path.starts_with(&format!("{}/", address::page_path(&["topics"])));
-        is_of_topic
-            && path
-                .rsplit('/')
-                .next()
-                .is_some_and(|end| ends.contains(&end))
-    }
-
-    /// The settings that were typed, if they may be shown.
-    fn typed_settings(&self) -> Option<TypedSettings> {
-        let is_shown = self.is_of_settings() && !self.is_from_elsewhere;
-        TypedSettings::from_form(&self.fields).filter(|_| is_shown)
-    }
-
-    /// The settings that were typed, to copy or to go on with. Going on saves nothing.
+    /// The settings that were typed, to go on with or to copy. Going on saves nothing.
     fn typed_text(&self, label: &str) -> Markup {
-        let Some(typed) = self.typed_settings() else {
+        let Some(typed) = &self.typed else {
             return Markup::default();
         };
-        let name = self.fields.get("name");
+        let Some(token) = &self.token else {
+            return html! {
+                p { "Copy your text, and type it again on " a href=(self.page) { "the page of these settings" } "." }
+                (self.text_area(typed))
+            };
+        };
         html! {
             form method="post" action=(self.page) {
-                (form_token(&self.token))
+                (form_token(token))
                 input type="hidden" name="step" value="edit";
-                @for name in CARRIED { input type="hidden" name=(name) value=(self.fields.get(name)); }
-                @if !name.is_empty() { p { "Name: " strong { (foreign_cut(name, NAME_CHARS_MAX)) } } }
-                label for="text" { "Your text" }
-                textarea #text name="text" rows=(TEXT_ROWS) readonly { "\n" (typed.text) }
-                @if typed.hides_secrets { p.hint { "Secrets that you typed are left out. Type them again." } }
+                @for field in &self.carried { input type="hidden" name=(field.name) value=(field.value); }
+                (self.text_area(typed))
                 div.actions { button type="submit" { (label) } }
             }
         }
     }
+
+    fn text_area(&self, typed: &TypedSettings) -> Markup {
+        let name = self.carried.iter().find(|field| field.name == "name");
+        let name = name.map_or("", |field| field.value.as_str());
+        html! {
+            @if !name.is_empty() { p { "Name: " strong { (foreign_cut(name, NAME_CHARS_MAX)) } } }
+            label for="text" { "Your text" }
+            textarea #text name="text" rows=(TEXT_ROWS) readonly { "\n" (typed.text) }
+            @if typed.hides_secrets { p.hint { "Secrets that you typed are left out. Type them again." } }
+        }
+    }
+}
+
+/// Whether a page is one of settings.
+fn is_of_settings(page: &str) -> bool {
+    let path = page.split('?').next().unwrap_or_default();
+    let ends = [address::EDIT, address::NEW];
+    let is_of_topic = path.starts_with(&format!("{}/", address::page_path(&["topics"])));
+    let last = path.rsplit('/').next();
+    is_of_topic && last.is_some_and(|end| ends.contains(&end))
 }
 
 /// The response to a form of a session that has ended: a page with the text that was typed.
 pub(super) fn signed_out_page(lost: &LostForm, sign_in: &str) -> ConsolePage {
     let body = html! {
         p { "Your session has ended, and nothing was changed." }
-        @if lost.typed_settings().is_some() {
+        @if lost.typed.is_some() {
             p { a.button.primary href=(sign_in) target="_blank" rel="noopener" { "Sign in in a new tab" } }
         } @else {
             p { a.button.primary href=(sign_in) { "Sign in" } }
@@ -160,7 +196,7 @@ pub(super) fn expired_page(lost: &LostForm) -> ConsolePage {
     let body = html! {
         p {
             "This form belongs to a session that has ended. Nothing was changed."
-            @if lost.typed_settings().is_none() { " Go back, reload the page and send it again." }
+            @if lost.typed.is_none() { " Go back, reload the page and send it again." }
         }
         p { a href=(PATH) { "To the overview" } }
         (lost.typed_text("Go on editing"))

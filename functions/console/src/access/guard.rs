@@ -4,45 +4,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH,
-    SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
-};
+use axum::http::header::SET_COOKIE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use maud::html;
 use posthaste_core::api::PeerAddress;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::timeout;
-use url::form_urlencoded;
 
 use super::form::{self, LostForm};
-use super::sessions::{self, SIGN_OUT};
-use super::unavailable::{explain_error, unavailable_page};
-use super::visitors::{VisitorAccess, VisitorError};
-use crate::console::PATH;
+use super::framing::framed_response;
+use super::outside::{SIGN_IN, answer_unknown, keeps_to_https, send_to_sign_in};
+use super::visitors::VisitorAccess;
 use crate::cookie;
-use crate::extract::FormFields;
 use crate::page::{ConsolePage, PageFrame};
 use crate::session::{ConsoleSession, SessionKey};
-use crate::visit::{OverTls, PageVisit, SignInMistake};
+use crate::visit::{PageVisit, SignInMistake};
 
 /// Longest time for a request, which may make several calls of the API. On AWS the function has 30
 /// s.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
-
-/// Longest query of the sign-in page, in bytes. A longer page to come back to is left out: `serve`
-/// and browsers bound URLs.
-const SIGN_IN_QUERY_BYTES_MAX: usize = 1_500;
-
-/// The policy of a page: it shows its own styles and images, runs its own script, and asks its own
-/// server. There is no inline script, no frame, and no form that goes elsewhere.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
-    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A request's visitor.
 struct ConsoleVisitor {
@@ -95,18 +79,18 @@ async fn respond<S: ObjectStore, C: Clock, E: Entropy>(
                 error = &error as &dyn std::error::Error,
                 "who is signed in to the console is not known"
             );
-            return framed_response(answer_unknown(access, &error, request).await, None);
+            return answer_unknown(access, &error, request).await;
         }
     };
     if visitor.is_signed_in() || is_sign_in(&request) {
         admit_request(access, visitor, request, next).await
     } else {
-        framed_response(send_to_sign_in(access, request).await, None)
+        send_to_sign_in(access, request).await
     }
 }
 
 fn is_sign_in(request: &Request) -> bool {
-    request.uri().path() == "/sign-in"
+    request.uri().path() == SIGN_IN
 }
 
 /// Lets a request pass, unless it has a form that no page of the session sent.
@@ -177,104 +161,13 @@ async fn check_form(
         }
     });
     if mistake.is_some() && !is_sign_in {
-        let token = session.form_token(key);
-        let lost = LostForm::new(request, fields).with_token(&token);
+        let is_of_console = form::is_of_console(request.headers(), &fields, key);
+        let token = is_of_console.then(|| session.form_token(key));
+        let lost = LostForm::new(request, &fields).with_token(token);
         return Err(form::expired_page(&lost));
     }
     request.extensions_mut().insert(fields);
     Ok(mistake)
-}
-
-/// The response to a visitor who is not signed in.
-async fn send_to_sign_in<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &VisitorAccess<S, C, E>,
-    request: Request,
-) -> Response {
-    let asked = form::requested_page(&request);
-    if request.method() != Method::POST {
-        if form::is_from_elsewhere(request.headers()) {
-            return ([(REFRESH, "0")], reload_page(&asked)).into_response();
-        }
-        return Redirect::to(&sign_in_url(&asked)).into_response();
-    }
-    let lost = read_lost_form(access, request).await;
-    form::signed_out_page(&lost, &sign_in_url(&asked)).into_response()
-}
-
-/// The response to a visitor of whom it is not known whether they are signed in.
-async fn answer_unknown<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &VisitorAccess<S, C, E>,
-    error: &VisitorError,
-    request: Request,
-) -> Response {
-    if request.method() != Method::POST || is_sign_in(&request) {
-        return unavailable_page(error).into_response();
-    }
-    let is_sign_out = request.uri().path() == SIGN_OUT;
-    if is_sign_out && !form::is_from_elsewhere(request.headers()) {
-        let session = access.refuse_signed_session(request.headers());
-        let is_secure = keeps_to_https(&request);
-        return sessions::signed_out_here(session.as_ref(), explain_error(error), is_secure);
-    }
-    let lost = read_lost_form(access, request).await;
-    form::unsent_page(explain_error(error), &lost).into_response()
-}
-
-/// Whether the cookies of a request are for https alone.
-fn keeps_to_https(request: &Request) -> bool {
-    let is_over_tls = request.extensions().get::<OverTls>().is_some();
-    is_over_tls || !cookie::is_plain_loopback(request.headers())
-}
-
-/// Reads the form of a visitor who is not known to be signed in, if not too many are read now.
-async fn read_lost_form<S: ObjectStore, C: Clock, E: Entropy>(
-    access: &VisitorAccess<S, C, E>,
-    mut request: Request,
-) -> LostForm {
-    let fields = match access.lost_forms.try_acquire() {
-        Ok(_place) => form::read_fields(&mut request, form::LOST_BYTES_MAX)
-            .await
-            .unwrap_or_default(),
-        Err(_) => FormFields::default(),
-    };
-    LostForm::new(&request, fields)
-}
-
-/// Puts the page of a response into its frame, and adds the headers that every response has.
-fn framed_response(mut response: Response, frame: Option<&PageFrame>) -> Response {
-    if let Some(page) = response.extensions_mut().remove::<ConsolePage>() {
-        *response.body_mut() = Body::from(page.render(frame));
-        response.headers_mut().insert(
-            "content-type",
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        );
-    }
-    let headers: [(HeaderName, &'static str); 6] = [
-        (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (X_FRAME_OPTIONS, "DENY"),
-        (REFERRER_POLICY, "same-origin"),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-    ];
-    response
-        .headers_mut()
-        .extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
-    response
-}
-
-/// The address of the sign-in page, which leads on to the page that was asked for.
-fn sign_in_url(asked: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("next", asked)
-        .finish();
-    if asked == PATH || query.len() > SIGN_IN_QUERY_BYTES_MAX {
-        return format!("{PATH}/sign-in");
-    }
-    format!("{PATH}/sign-in?{query}")
 }
 
 fn too_slow_page() -> ConsolePage {
@@ -282,12 +175,4 @@ fn too_slow_page() -> ConsolePage {
         p { "A store answers slowly. If you sent a form, look whether it was done before you send it again." }
     };
     ConsolePage::new("The page took too long", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
-}
-
-/// The page that asks for `path` again, now from this site.
-fn reload_page(path: &str) -> ConsolePage {
-    ConsolePage::new(
-        "One moment",
-        html! { p { a href=(path) { "To the page" } } },
-    )
 }

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::session_editor::SessionEditor;
 use crate::cookie;
 use crate::session::{ConsoleSession, SessionKey};
-use crate::session_book::{SessionBook, SessionListError};
+use crate::session_book::{READ_TIME_MAX, SessionBook, SessionListError};
 use crate::session_key::{CachedSessionKey, KeyPorts, SessionKeyError};
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
@@ -22,6 +22,15 @@ const LOST_FORMS_MAX: usize = 16;
 
 /// Longest time for finding out who is signed in. What a form has can still be given back then.
 const FIND_TIME_MAX: Duration = Duration::from_secs(10);
+
+// A store that does not answer is asked twice for the list, and then a known session counts.
+const _: () = assert!(READ_TIME_MAX.as_secs() * 2 < FIND_TIME_MAX.as_secs());
+
+/// Sessions of signed-in visitors, and the key that signed them.
+pub(super) struct SignedSessions {
+    pub(super) key: SessionKey,
+    pub(super) sessions: Vec<ConsoleSession>,
+}
 
 /// Reasons for which it is not known who is signed in.
 #[derive(Debug, thiserror::Error)]
@@ -175,16 +184,23 @@ impl<S: ObjectStore, C: Clock, E: Entropy> VisitorAccess<S, C, E> {
         Ok(None)
     }
 
-    /// Lets the session of a request count as ended in this process, if it can be known without the
-    /// store.
-    pub(super) fn refuse_signed_session(&self, headers: &HeaderMap) -> Option<ConsoleSession> {
+    /// The sessions of signed-in visitors that a request has, whether or not they are open. `None`
+    /// if the key of sessions would have to be read from the store.
+    pub(super) fn signed_sessions(&self, headers: &HeaderMap) -> Option<SignedSessions> {
         let now = self.clock.now();
         let key = self.session_key.cached_key()?;
-        let session = cookie::signed_in_values(headers)
+        let sessions = cookie::signed_in_values(headers)
             .filter_map(|value| ConsoleSession::parse(&value, &key, now))
-            .find(|session| session.is_signed_in)?;
-        self.sessions.refuse_session(session.digest());
-        Some(session)
+            .filter(|session| session.is_signed_in)
+            .collect();
+        Some(SignedSessions { key, sessions })
+    }
+
+    /// Lets sessions count as ended in this process.
+    pub(super) fn refuse_sessions(&self, sessions: &[ConsoleSession]) {
+        for session in sessions {
+            self.sessions.refuse_session(session.digest());
+        }
     }
 
     /// A visitor who is signed in by this session, as the audit trail has it.

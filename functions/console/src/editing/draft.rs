@@ -13,7 +13,7 @@ use crate::extract::FormFields;
 use crate::page::ConsolePage;
 
 /// Longest text of settings, in bytes: enough for those of any subscription.
-const TEXT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The step of editing that a form asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

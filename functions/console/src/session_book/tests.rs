@@ -275,6 +275,40 @@ async fn failed_read_is_made_once_more() {
     assert!(world.first.is_known_open(world.session(1).id));
 }
 
+/// Each of both reads is given up after a time.
+#[tokio::test]
+async fn known_sessions_count_while_the_store_does_not_answer() {
+    let reads = &[PortOperation::Get, PortOperation::GetIfChanged];
+    let world = World::with_fault(CallFault::HangBefore, reads);
+    world.add(&world.first, 1).await.unwrap();
+    world.clock.advance(READ_AGAIN_AFTER);
+    world.plan.switch(true);
+    let began = world.clock.monotonic();
+    let known = while_time_passes(&world.clock, world.is_open(&world.first, 1)).await;
+    assert!(known.unwrap());
+    assert_eq!(world.clock.monotonic(), began + READ_TIME_MAX * 2);
+    let unknown = while_time_passes(&world.clock, world.is_open(&world.second, 1)).await;
+    let Err(UpdateError::Read(error)) = unknown else {
+        panic!("{unknown:?}");
+    };
+    assert_eq!(error.kind, ErrorKind::TimedOut);
+}
+
+/// The output of `work`, which waits for the clock.
+async fn while_time_passes<T>(clock: &ManualClock, work: impl Future<Output = T>) -> T {
+    let time = async {
+        loop {
+            tokio::task::yield_now().await;
+            clock.advance_to_next();
+        }
+    };
+    tokio::select! {
+        biased;
+        output = work => output,
+        () = time => unreachable!("time does not end"),
+    }
+}
+
 #[tokio::test]
 async fn refused_session_is_over_in_this_process_alone() {
     let world = World::new();

@@ -10,6 +10,7 @@ use posthaste_ports::Clock;
 use serde_json::json;
 use url::form_urlencoded;
 
+use super::lost_forms::form_of_own_site;
 use super::{ADMIN_KEY, World};
 use crate::session::SIGNED_IN;
 use crate::{ConsoleState, OverTls};
@@ -213,7 +214,8 @@ async fn a_text_that_was_typed_comes_back_when_the_session_has_ended() {
         assert!(ended.html.contains(text), "{text} is not in {}", ended.html);
     }
     world.sign_in_well().await;
-    let other = world.send_form(&page, "/console/topics/new", &fields).await;
+    let other = form_of_own_site(&page, "/console/topics/new", &fields);
+    let other = world.send(other).await;
     assert_eq!(other.status, 403);
     assert!(
         other.html.contains("\ninputSchema: &lt;b&gt;</textarea>"),

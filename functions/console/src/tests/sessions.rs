@@ -450,13 +450,82 @@ async fn page_of_the_most_sessions_is_bounded() {
 
 /// A world whose store fails at reads once the plan is switched on.
 async fn with_failing_reads() -> (World, FaultPlan) {
+    with_read_fault(CallFault::Before(ErrorKind::TimedOut)).await
+}
+
+/// A world whose store has this fault at reads once the plan is switched on.
+async fn with_read_fault(fault: CallFault) -> (World, FaultPlan) {
     let reads = [PortOperation::Get, PortOperation::GetIfChanged];
-    let fault = CallFault::Before(ErrorKind::TimedOut);
     let plan = FaultPlan::at(fault, move |effect| reads.contains(&effect.operation));
     plan.switch(false);
     let world = World::with_faults(&plan);
     world.sign_in_well().await;
     (world, plan)
+}
+
+/// The list is given up early enough for the visitor to be let in.
+#[tokio::test]
+async fn known_visitor_gets_in_while_the_store_hangs() {
+    let (world, plan) = with_read_fault(CallFault::HangBefore).await;
+    plan.switch(true);
+    world.clock.advance(FIVE_SECONDS);
+    for expected in [200, 503] {
+        let time = async {
+            loop {
+                tokio::task::yield_now().await;
+                world.clock.advance_to_next();
+            }
+        };
+        let shown = tokio::select! {
+            biased;
+            shown = world.get("/console/topics") => shown,
+            () = time => unreachable!("time does not end"),
+        };
+        assert_eq!(shown.status, expected, "{shown:?}");
+        world.clock.advance(Duration::from_mins(1));
+    }
+}
+
+/// A form of another site signs nobody out, though its browser does not say where it is from.
+#[tokio::test]
+async fn sign_out_without_the_store_needs_the_token() {
+    let (world, plan) = with_failing_reads().await;
+    let page = world.get(PAGE).await;
+    world.clock.advance(Duration::from_secs(65));
+    plan.switch(true);
+    for form in ["", "form=AAAA"] {
+        let forged = Request::post(SIGN_OUT).body(Body::from(form)).unwrap();
+        let refused = world.send(forged).await;
+        assert_eq!(refused.status, 503);
+        assert!(!refused.headers.contains_key("set-cookie"), "{form}");
+        assert!(refused.html.contains("Nothing was changed"), "{refused:?}");
+    }
+    plan.switch(false);
+    assert!(world.is_signed_in().await);
+    // Where not even the key is known, the browser alone is signed out.
+    let other = World::with_faults(&plan);
+    plan.switch(true);
+    other.cookies.lock().extend(world.cookies.lock().clone());
+    let out = other.send_form(&page, SIGN_OUT, &[]).await;
+    assert!(out.html.contains("This browser is signed out."), "{out:?}");
+    assert!(out.headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
+async fn sign_out_without_the_store_ends_every_cookie() {
+    let (world, plan) = with_failing_reads().await;
+    let first = world.with_copied_cookies();
+    world.forget_cookies();
+    world.sign_in_well().await;
+    let second = world.with_copied_cookies();
+    let page = world.get(PAGE).await;
+    world.cookies.lock().extend(first.cookies.lock().clone());
+    world.clock.advance(Duration::from_secs(65));
+    plan.switch(true);
+    let out = world.send_form(&page, SIGN_OUT, &[]).await;
+    assert!(out.html.contains("This browser is signed out."), "{out:?}");
+    plan.switch(false);
+    assert!(!first.is_signed_in().await && !second.is_signed_in().await);
 }
 
 #[tokio::test]

@@ -1,16 +1,15 @@
-//! The settings that were typed into a form that did nothing, to be given back.
+//! The settings that were typed into a form that did nothing, to be given back. Anybody can send
+//! such a form, so that what it costs is bounded: aliases of YAML are never expanded.
+
+mod secret_lines;
 
 use serde_json::Value;
 
+use self::secret_lines::hide_secrets;
 use super::fields::{FieldTable, SUBSCRIPTION, TOPIC};
 use super::form::SettingsForm;
+use crate::editing::TEXT_BYTES_MAX;
 use crate::extract::FormFields;
-
-/// The beginnings of signing secrets.
-const SECRET_STARTS: [&str; 2] = ["whsec_", "whsk_"];
-
-/// The members after which a line of YAML that cannot be read may have a secret.
-const SECRET_MEMBERS: [&str; 6] = ["value:", "secrets:", "key1:", "key2:", "Key1:", "Key2:"];
 
 /// The settings that a form has, without the secrets that were typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,41 +21,30 @@ pub(crate) struct TypedSettings {
 }
 
 impl TypedSettings {
-    /// The settings of a form, whichever tab it was. `None` if it has none.
+    /// The settings of a form, whichever tab it was. `None` if it has none, and for those that are
+    /// longer than the editor takes.
     pub(crate) fn from_form(fields: &FormFields) -> Option<Self> {
-        let text = match fields.get_filled("base") {
-            Some(base) => with_typed_fields(&base.replace("\r\n", "\n"), fields),
-            None => fields.get_filled("text")?.replace("\r\n", "\n"),
-        };
-        Some(Self::without_secrets(text))
-    }
-
-    fn without_secrets(text: String) -> Self {
-        let Ok(mut settings) = posthaste_yaml::read_checked::<Value>(text.as_bytes(), &|_| Ok(()))
-        else {
-            return Self::without_secret_lines(&text);
-        };
-        if !hide_secrets(&mut settings) {
-            return Self {
-                text,
-                hides_secrets: false,
-            };
+        let base = fields.get("base");
+        let is_form = !base.is_empty();
+        let typed = if is_form { base } else { fields.get("text") };
+        if typed.is_empty() || typed.len() > TEXT_BYTES_MAX {
+            return None;
         }
-        Self {
-            text: posthaste_yaml::to_text(&settings).unwrap_or_default(),
-            hides_secrets: true,
+        let typed = typed.replace("\r\n", "\n");
+        let whole = if is_form {
+            with_typed_fields(&typed, fields)
+        } else {
+            typed
+        };
+        if whole.len() > TEXT_BYTES_MAX {
+            return None;
         }
-    }
-
-    /// A text that is no YAML, without what may be a secret at the end of its lines.
-    fn without_secret_lines(text: &str) -> Self {
-        let lines: Vec<_> = text.lines().map(without_secret_end).collect();
-        let shown = lines.join("\n");
-        let hides_secrets = shown != text.lines().collect::<Vec<_>>().join("\n");
-        Self {
-            text: shown,
+        let text = hide_secrets(&whole);
+        let hides_secrets = text != whole;
+        (text.len() <= TEXT_BYTES_MAX).then_some(Self {
+            text,
             hides_secrets,
-        }
+        })
     }
 }
 
@@ -64,13 +52,15 @@ impl TypedSettings {
 /// text, what was typed follows it as comments.
 fn with_typed_fields(base: &str, fields: &FormFields) -> String {
     let is_subscription = has_field_of(&SUBSCRIPTION, fields);
-    let form = if is_subscription {
-        SettingsForm::for_subscription(base)
-    } else {
-        SettingsForm::for_topic(base)
-    };
-    if let Ok(form) = form {
-        return form.with_typed(fields).to_yaml();
+    if !may_have_alias(base) {
+        let form = if is_subscription {
+            SettingsForm::for_subscription(base)
+        } else {
+            SettingsForm::for_topic(base)
+        };
+        if let Ok(form) = form {
+            return form.with_typed(fields).to_yaml();
+        }
     }
     let table = if is_subscription {
         &SUBSCRIPTION
@@ -87,78 +77,21 @@ fn with_typed_fields(base: &str, fields: &FormFields) -> String {
         .collect()
 }
 
+/// Whether a text may have an alias of YAML, which stands for a text of any length. An asterisk
+/// after a letter or digit, a dot or a slash is none.
+fn may_have_alias(text: &str) -> bool {
+    let mut before = ' ';
+    text.chars().any(|it| {
+        let begins_name = !before.is_alphanumeric() && before != '.' && before != '/';
+        before = it;
+        it == '*' && begins_name
+    })
+}
+
 fn has_field_of(table: &FieldTable, fields: &FormFields) -> bool {
     let own = table.fields().filter(|field| field.member.contains('.'));
     own.into_iter()
         .any(|field| fields.values(field.member).next().is_some())
-}
-
-/// Takes the secrets out of settings: those of signatures, the keys of a topic, and the values of
-/// headers that are secret. Whether there was one. Saved as they are then, they are mistakes. Masks
-/// stay, because they are none.
-fn hide_secrets(settings: &mut Value) -> bool {
-    let mut is_hidden = false;
-    match settings {
-        Value::Array(items) => {
-            for item in items {
-                is_hidden |= hide_secrets(item);
-            }
-        }
-        Value::Object(members) => {
-            let is_secret = members.get("isSecret").is_some_and(|it| it != false);
-            if is_secret && members.get("value").is_some_and(is_open_secret) {
-                members.remove("value");
-                is_hidden = true;
-            }
-            for (name, member) in members {
-                is_hidden |= match name.as_str() {
-                    "secrets" | "keys" => empty_secrets(member),
-                    _ => hide_secrets(member),
-                };
-            }
-        }
-        _ => {}
-    }
-    is_hidden
-}
-
-/// Empties every text of a list or an object of secrets.
-fn empty_secrets(secrets: &mut Value) -> bool {
-    let mut is_hidden = false;
-    match secrets {
-        Value::Array(items) => {
-            for item in items {
-                is_hidden |= empty_secrets(item);
-            }
-        }
-        Value::Object(members) => {
-            for member in members.values_mut() {
-                is_hidden |= empty_secrets(member);
-            }
-        }
-        secret if is_open_secret(secret) => {
-            *secret = "".into();
-            is_hidden = true;
-        }
-        _ => {}
-    }
-    is_hidden
-}
-
-fn is_open_secret(value: &Value) -> bool {
-    let is_mask = value
-        .as_str()
-        .is_some_and(|text| text.starts_with("(masked"));
-    !is_mask && !value.is_null() && value != ""
-}
-
-fn without_secret_end(line: &str) -> &str {
-    let starts = SECRET_STARTS.iter().filter_map(|start| line.find(start));
-    let members = SECRET_MEMBERS
-        .iter()
-        .filter_map(|member| Some(line.find(member)? + member.len()));
-    let end = starts.chain(members).min().unwrap_or(line.len());
-    &line[..end]
 }
 
 #[cfg(test)]
@@ -166,8 +99,6 @@ mod tests {
     use url::form_urlencoded;
 
     use super::*;
-
-    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn typed(fields: &[(&str, &str)]) -> Option<TypedSettings> {
         let mut body = form_urlencoded::Serializer::new(String::new());
@@ -216,38 +147,57 @@ mod tests {
         assert_eq!(typed.unwrap().text, expected);
     }
 
+    /// What a form cannot be laid over without its aliases being expanded is not laid over.
     #[test]
-    fn secrets_are_left_out_and_masks_stay() {
-        let text = format!(
-            "signing: {{ secrets: [{SECRET}, (masked:00000000)] }}\n\
-             deliveryHeaders:\n- {{ name: A, value: Bearer s3cret, isSecret: true }}\n- {{ name: B, value: open }}\n\
-             keys: {{ key1: s3cret }}\n"
+    fn aliases_are_given_back_as_they_were_typed() {
+        let long = "x".repeat(20_000);
+        let base = format!(
+            "a: &a {long}\nb: [{}]\nsecrets: [s3cret]\n",
+            "*a, ".repeat(900)
         );
-        let shown = shown(&text);
-        assert!(shown.hides_secrets);
-        for secret in [SECRET, "s3cret"] {
-            assert!(!shown.text.contains(secret), "{shown:?}");
+        for fields in [
+            vec![("text", base.as_str())],
+            vec![
+                ("base", base.as_str()),
+                ("endpoint.url", "https://b.example/"),
+            ],
+        ] {
+            let typed = typed(&fields).unwrap();
+            assert!(typed.text.len() < base.len() + 100, "{}", typed.text.len());
+            assert!(typed.text.contains("*a, *a") && !typed.text.contains("s3cret"));
         }
-        for kept in ["(masked:00000000)", "value: open", "name: A"] {
-            assert!(shown.text.contains(kept), "{kept}: {shown:?}");
-        }
+        assert!(!may_have_alias("a: Orders.*") && may_have_alias("a: [*b]"));
     }
 
     #[test]
-    fn text_that_is_no_yaml_ends_its_lines_before_secrets() {
-        let text = format!("a: [\n  - {SECRET}\nname: x, value: s3cret\ninternalKey1: s3cret\n");
-        let expected = TypedSettings {
-            text: "a: [\n  - \nname: x, value:\ninternalKey1:".to_owned(),
-            hides_secrets: true,
-        };
-        assert_eq!(shown(&text), expected);
+    fn text_longer_than_the_editor_takes_is_not_given_back() {
+        let longest = "x".repeat(TEXT_BYTES_MAX);
+        assert!(typed(&[("text", &longest)]).is_some());
+        let longer = format!("{longest}x");
+        assert_eq!(typed(&[("text", &longer)]), None);
+        assert_eq!(typed(&[("base", &longer)]), None);
+        let filled = [("base", "a: [\n"), ("endpoint.url", longest.as_str())];
+        assert_eq!(typed(&filled), None);
+    }
+
+    /// A secret is taken out of a text that fields were laid over too.
+    #[test]
+    fn typed_fields_come_without_the_secrets_of_their_text() {
+        let base = "endpoint: { url: x }\nsigning:\n  secrets: [whsec_abc]\n";
+        let fields = [("base", base), ("endpoint.url", "https://b.example/")];
+        let typed = typed(&fields).unwrap();
+        assert!(
+            typed.hides_secrets && !typed.text.contains("whsec_"),
+            "{typed:?}"
+        );
+        assert!(typed.text.contains("url: https://b.example/"), "{typed:?}");
     }
 
     #[test]
     fn text_without_secrets_stays_as_it_was_typed() {
         for text in ["# Mine\ninputSchema: <b>\n", "a: [\n"] {
             let shown = shown(text);
-            assert_eq!(shown.text.trim_end(), text.trim_end());
+            assert_eq!(shown.text, text);
             assert!(!shown.hides_secrets);
         }
         assert_eq!(typed(&[("name", "orders")]), None);
