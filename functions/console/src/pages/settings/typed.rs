@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn typed_fields_follow_a_text_that_is_no_settings() {
         let typed = typed(&[("base", "a: [\n"), ("endpoint.url", "https://b.example/")]);
-        let expected = "a: [\n\n# endpoint.url: \"https://b.example/\"";
+        let expected = "a: [\n\n# endpoint.url: \"https://b.example/\"\n";
         assert_eq!(typed.unwrap().text, expected);
     }
 
