@@ -38,8 +38,8 @@ pub(crate) struct FailingQuery {
 ///
 /// One row for each subscription whose events do not arrive: since when, the last failure, the
 /// share of the last hour's tries that arrived, what waits, and the next attempt. Subscriptions that
-/// are stopped while events wait or are missed come last. Parts that cannot be read within two seconds
-/// are named in `leftOut`.
+/// are stopped while events wait or are missed come last. Parts that cannot be read within two
+/// seconds are named in `leftOut`.
 #[utoipa::path(get, path = "/failing", tag = "status", params(FailingQuery),
     responses((status = 200, description = "One page of what fails", body = FailingView,
         example = json!({ "failing": [
