@@ -74,8 +74,7 @@ pub(super) async fn answer_unknown<S: ObjectStore, C: Clock, E: Entropy>(
 }
 
 /// Signs a browser out without the store. `None` if no page of one of its sessions sent the form.
-/// Where the key of sessions is not known, that is not known either: the cookie is removed, and no
-/// session is refused.
+/// Without the key of sessions nobody can tell: the cookie is removed, and no session is refused.
 fn sign_out_unread<S: ObjectStore, C: Clock, E: Entropy>(
     access: &VisitorAccess<S, C, E>,
     error: &VisitorError,

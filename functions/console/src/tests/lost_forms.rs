@@ -8,7 +8,7 @@ use super::{ShownPage, World};
 
 const NEW: &str = "/console/topics/new";
 
-/// What the form has that goes on with a text.
+/// The field of a form that goes on with a text.
 const GOES_ON: &str = "name=\"step\" value=\"edit\"";
 
 /// The form of a page with these fields, as a browser sends it that says where pages are from.

@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(keys(&known), ["a.down", "a.well"]);
     }
 
-    /// Of a stopped subscription, what is due is held at once.
+    /// Due events of a stopped subscription are held at once.
     #[test]
     fn what_waits_for_its_time_may_be_of_a_stopped_one() {
         let nothing = WaitingCount::default();

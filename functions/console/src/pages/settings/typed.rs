@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(typed.unwrap().text, expected);
     }
 
-    /// What a form cannot be laid over without its aliases being expanded is not laid over.
+    /// Fields are not laid over a text whose aliases would have to be expanded.
     #[test]
     fn aliases_are_given_back_as_they_were_typed() {
         let long = "x".repeat(20_000);

@@ -4,7 +4,7 @@ pub(super) const QUOTES: [char; 2] = ['"', '\''];
 
 /// A line, taken apart.
 pub(super) struct SettingsLine<'a> {
-    /// What stands before the content: blanks, signs of comments, and dashes of list items.
+    /// The beginning of the line: blanks, signs of comments, and dashes of list items.
     pub(super) lead: &'a str,
     pub(super) content: &'a str,
     /// The characters before the first dash, or else before the content.
@@ -13,7 +13,7 @@ pub(super) struct SettingsLine<'a> {
 
 /// A member in a line.
 pub(super) struct FoundMember {
-    /// Its name, folded.
+    /// The name of the member, folded.
     pub(super) name: String,
     /// Whether nothing stands before it.
     pub(super) is_first: bool,

@@ -159,7 +159,7 @@ fn secret_below_its_member_is_hidden() {
     }
 }
 
-/// What stands after a hidden value is shown again.
+/// The text after a hidden value is shown again.
 #[test]
 fn members_after_a_hidden_one_stay() {
     check_shown(

@@ -14,7 +14,7 @@ const NO_VALUES: [&str; 2] = ["null", "~"];
 /// The text in the place of a secret.
 const HIDDEN: &str = "\"\"";
 
-/// What is shown of the rest of a line that begins with a secret.
+/// The rest of a line that begins with a secret, as it is shown.
 pub(super) struct HiddenValue {
     pub(super) shown: String,
     /// Whether a secret was cut.
