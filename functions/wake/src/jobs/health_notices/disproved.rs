@@ -90,28 +90,39 @@ fn is_disproved(condition: &TargetCondition, arrived_at: Timestamp, now: Timesta
     condition.is_due(now) && arrived_at > condition.until
 }
 
+/// Whether the arrival disproves a hold, as far as is known without the topic. Another subscription
+/// of the link may have ended that one's a moment ago.
+fn is_any_disproved<P: Ports>(
+    ports: &WakePorts<P>,
+    proof: &ArrivalProof<'_>,
+    now: Timestamp,
+) -> bool {
+    let HealthFacts {
+        link, own, of_link, ..
+    } = proof.facts;
+    let link = DeliveryTarget::parse(link);
+    let of_link = of_link
+        .as_ref()
+        .and(link)
+        .and_then(|link| ports.links.condition(&link));
+    [own.as_ref(), of_link.as_ref()]
+        .into_iter()
+        .flatten()
+        .any(|it| is_disproved(it, proof.at, now))
+}
+
 /// Ends the holds of a subscription and of its link that this arrival disproves.
 async fn end_holds<P: Ports>(
     ports: &WakePorts<P>,
     proof: &ArrivalProof<'_>,
 ) -> Result<(), DisproveError> {
     let now = ports.clock.now();
-    let conditions = [&proof.facts.own, &proof.facts.of_link];
-    let mut conditions = conditions.into_iter().flatten();
-    if !conditions.any(|it| is_disproved(it, proof.at, now)) {
+    if !is_any_disproved(ports, proof, now) {
         return Ok(());
     }
     let Some(targets) = find_targets(ports, proof).await? else {
         return Ok(());
     };
-    // Another subscription of the link may have ended its hold a moment ago.
-    let is_known = |target| {
-        let condition = ports.links.condition(target);
-        condition.is_some_and(|it| is_disproved(&it, proof.at, now))
-    };
-    if !targets.iter().any(is_known) {
-        return Ok(());
-    }
     let link = targets[0].link();
     let settings = ports.links.settings();
     let change = ports.links.change_shard(shard_index(link), |shard| {

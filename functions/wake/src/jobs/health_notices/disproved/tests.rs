@@ -98,19 +98,22 @@ async fn hold_stays_after_a_failure_behind_the_arrival() {
     assert_eq!(phases(&kit), [Some(TargetPhase::Glitch); 2]);
 }
 
-/// The event may have gone to the endpoint of before.
+/// The event may have gone to the endpoint of before, or to its fallback.
 #[tokio::test]
 async fn hold_stays_after_an_arrival_beside_a_change() {
-    let kit = held(json!({})).await;
-    kit.clock.advance(Duration::from_mins(5));
-    kit.topic(json!({ "subscriptions": { "Billing": subscription(json!({})) } }));
-    note(&kit, TryResult::Arrived);
-    check_health(kit.run(), None).await;
-    assert_eq!(phases(&kit), [Some(TargetPhase::Glitch); 2]);
-    kit.clock.advance(Duration::from_mins(3));
-    note(&kit, TryResult::Arrived);
-    check_health(kit.run(), None).await;
-    assert_eq!(phases(&kit), [Some(TargetPhase::Recovering); 2]);
+    let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/" });
+    for before in [json!({}), json!({ "endpoint": endpoint })] {
+        let kit = held(before.clone()).await;
+        kit.clock.advance(Duration::from_mins(5));
+        kit.topic(json!({ "subscriptions": { "Billing": subscription(json!({})) } }));
+        note(&kit, TryResult::Arrived);
+        check_health(kit.run(), None).await;
+        assert_eq!(phases(&kit), [Some(TargetPhase::Glitch); 2], "{before}");
+        kit.clock.advance(Duration::from_mins(3));
+        note(&kit, TryResult::Arrived);
+        check_health(kit.run(), None).await;
+        assert_eq!(phases(&kit), [Some(TargetPhase::Recovering); 2], "{before}");
+    }
 }
 
 #[tokio::test]
