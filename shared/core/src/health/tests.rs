@@ -11,6 +11,7 @@ use crate::model::{ArrivalSettings, OutcomeName, SubscriptionStatus, Timestamp};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 const MINUTE: Duration = Duration::from_mins(1);
+const SECOND: Duration = Duration::from_secs(1);
 const LINK: &str = "https://a.example:443";
 
 const REFUSED: TryResult = TryResult::Failed {
@@ -651,4 +652,18 @@ fn share_of_the_last_hour_is_kept_beside_the_window() {
     assert_eq!(hour.from, Some(START + 60 * MINUTE));
     assert_eq!(often.share_since(START), hour, "older ones are forgotten");
     assert_eq!(often.share_since(now + MINUTE).tries(), 0);
+}
+
+/// Parts are written in any order: what is known of the last failure does not go back.
+#[test]
+fn last_failure_is_that_of_the_latest_time() {
+    let late = many(40, REFUSED);
+    for early in [tries([(1, BUSY)]), many(40, BUSY)] {
+        let mut all = tries([(5, REFUSED), (3, BUSY)]);
+        assert_eq!(all.last_failure().unwrap().at, START + 5 * SECOND);
+        all.append_later(late.clone());
+        all.append_later(early);
+        let last = all.last_failure().unwrap();
+        assert_eq!((last.at, last.status), (START + 5 * SECOND, Some(401)));
+    }
 }

@@ -142,11 +142,12 @@ impl SubscriptionTries {
                 is_last,
             } => {
                 self.note_failure(seen);
-                self.last_failure = Some(LastFailure {
+                let failure = LastFailure {
                     at: seen.at,
                     outcome,
                     status,
-                });
+                };
+                self.last_failure = later_failure(self.last_failure, Some(failure));
                 if is_last {
                     self.note_end(seen);
                 } else if self.note_waiting(seen) {
@@ -224,7 +225,7 @@ impl SubscriptionTries {
             self.in_row = self.in_row.saturating_add(later.in_row);
             self.row_since = self.row_since.or(later.row_since);
         }
-        self.last_failure = later.last_failure.or(self.last_failure);
+        self.last_failure = later_failure(self.last_failure, later.last_failure);
         self.last_arrived_at = self.last_arrived_at.max(later.last_arrived_at);
         self.undelivered_at = self.undelivered_at.max(later.undelivered_at);
         let before = self
@@ -476,6 +477,13 @@ impl ArrivalShare {
 
 /// The older of two events; the first of two that are as old. One that was seen twice waited until
 /// it was last seen.
+/// The failure of the later time: records may come late.
+fn later_failure(one: Option<LastFailure>, other: Option<LastFailure>) -> Option<LastFailure> {
+    one.into_iter()
+        .chain(other)
+        .max_by_key(|failure| failure.at)
+}
+
 fn older_event(
     one: Option<UndeliveredEvent>,
     other: Option<UndeliveredEvent>,

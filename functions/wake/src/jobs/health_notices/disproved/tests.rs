@@ -16,6 +16,10 @@ const REFUSED: TryResult = TryResult::Failed {
 };
 
 fn note(kit: &Kit, result: TryResult) {
+    note_of(kit, "orders.billing", result);
+}
+
+fn note_of(kit: &Kit, subscription: &str, result: TryResult) {
     let at = kit.clock.now();
     let seen = SeenTry {
         key: "a",
@@ -25,7 +29,7 @@ fn note(kit: &Kit, result: TryResult) {
         result,
     };
     let arrivals = kit.ports.links.arrivals();
-    arrivals.note_try(|| "orders.billing".to_owned(), &seen);
+    arrivals.note_try(|| subscription.to_owned(), &seen);
 }
 
 /// The subscription's target and its link.
@@ -62,7 +66,7 @@ fn phases(kit: &Kit) -> [Option<TargetPhase>; 2] {
 
 #[tokio::test]
 async fn hold_ends_with_an_arrival_after_it_however_late() {
-    for minutes in [3, 3 * 60] {
+    for minutes in [17, 3 * 60] {
         let kit = held(json!({})).await;
         kit.clock.advance(Duration::from_mins(minutes));
         check_health(kit.run(), None).await;
@@ -90,7 +94,7 @@ async fn hold_stays_after_an_arrival_before_its_end() {
 #[tokio::test]
 async fn hold_stays_after_a_failure_behind_the_arrival() {
     let kit = held(json!({})).await;
-    kit.clock.advance(Duration::from_mins(3));
+    kit.clock.advance(Duration::from_mins(17));
     note(&kit, TryResult::Arrived);
     kit.clock.advance(Duration::from_secs(1));
     note(&kit, REFUSED);
@@ -104,15 +108,47 @@ async fn hold_stays_after_an_arrival_beside_a_change() {
     let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/" });
     for before in [json!({}), json!({ "endpoint": endpoint })] {
         let kit = held(before.clone()).await;
-        kit.clock.advance(Duration::from_mins(5));
+        kit.clock.advance(Duration::from_mins(20));
         kit.topic(json!({ "subscriptions": { "Billing": subscription(json!({})) } }));
         note(&kit, TryResult::Arrived);
         check_health(kit.run(), None).await;
         assert_eq!(phases(&kit), [Some(TargetPhase::Glitch); 2], "{before}");
-        kit.clock.advance(Duration::from_mins(3));
+        kit.clock.advance(Duration::from_mins(17));
         note(&kit, TryResult::Arrived);
         check_health(kit.run(), None).await;
         assert_eq!(phases(&kit), [Some(TargetPhase::Recovering); 2], "{before}");
+    }
+}
+
+/// A connection that another subscription of the link did not get speaks against the link, and a
+/// refusal does not: the link was reached.
+#[tokio::test]
+async fn hold_of_a_link_stays_after_a_failure_of_another_subscription() {
+    let refusal = TryResult::Failed {
+        outcome: Some(OutcomeName::BadRequest),
+        status: Some(400),
+        is_last: true,
+    };
+    for (other, link) in [
+        (REFUSED, TargetPhase::Glitch),
+        (refusal, TargetPhase::Recovering),
+    ] {
+        let kit = held(json!({})).await;
+        let subscriptions = ["Billing", "Audit"].map(|name| (name, subscription(json!({}))));
+        let subscriptions = serde_json::Map::from_iter(
+            subscriptions.map(|(name, settings)| (name.to_owned(), settings)),
+        );
+        kit.topic(json!({ "subscriptions": subscriptions }));
+        kit.clock.advance(Duration::from_mins(20));
+        note(&kit, TryResult::Arrived);
+        kit.clock.advance(Duration::from_secs(1));
+        note_of(&kit, "orders.audit", other);
+        check_health(kit.run(), None).await;
+        assert_eq!(
+            phases(&kit),
+            [Some(TargetPhase::Recovering), Some(link)],
+            "{other:?}"
+        );
     }
 }
 
@@ -120,7 +156,7 @@ async fn hold_stays_after_an_arrival_beside_a_change() {
 async fn hold_stays_while_a_fallback_takes_the_events() {
     let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/" });
     let kit = held(json!({ "endpoint": endpoint })).await;
-    kit.clock.advance(Duration::from_mins(3));
+    kit.clock.advance(Duration::from_mins(17));
     note(&kit, TryResult::Arrived);
     check_health(kit.run(), None).await;
     assert_eq!(phases(&kit), [Some(TargetPhase::Glitch); 2]);
@@ -129,7 +165,7 @@ async fn hold_stays_while_a_fallback_takes_the_events() {
 #[tokio::test]
 async fn probe_that_is_under_way_decides_itself() {
     let kit = held(json!({})).await;
-    kit.clock.advance(Duration::from_mins(3));
+    kit.clock.advance(Duration::from_mins(17));
     let [own, _] = targets();
     let probed = kit.ports.links.claim_probe(&own, "a probe").await.unwrap();
     assert!(probed.is_some());
