@@ -88,8 +88,8 @@ impl<P: Ports> FromRef<Arc<Manage<P>>> for LetterEnder<P> {
 }
 
 impl<P: Ports> LetterEnder<P> {
-    /// Resolves or deletes letters up to a time of the clock's `monotonic`, and of one object at
-    /// least.
+    /// Resolves or deletes letters up to a time of the clock's `monotonic`, and looks at one object
+    /// or one page of the list at least, so that each turn comes further.
     pub(super) async fn work_on_task(
         &self,
         task: &ResolveTask,
@@ -111,8 +111,7 @@ impl<P: Ports> LetterEnder<P> {
             };
             let begin = last.clone();
             for object in &page.objects {
-                let is_late = seen == OBJECTS_MAX || self.clock.monotonic() >= until;
-                if is_late && seen > 0 {
+                if self.is_late(seen, until) && seen > 0 {
                     // The next request lists the rest of the page again.
                     let left_out = page.left_out(begin.as_deref(), last.as_deref());
                     answer.left_out.add_all(&left_out);
@@ -152,6 +151,10 @@ impl<P: Ports> LetterEnder<P> {
                 break StopReason::Done;
             };
             last = Some(next);
+            // Pages may have nothing that is selected, and there may be many.
+            if self.is_late(seen, until) {
+                break StopReason::Late;
+            }
         };
         ResolveProgress {
             answer,
@@ -159,6 +162,11 @@ impl<P: Ports> LetterEnder<P> {
             after: last,
             stop,
         }
+    }
+
+    /// Whether a turn in which so many objects were looked at is over.
+    fn is_late(&self, seen: usize, until: Duration) -> bool {
+        seen == OBJECTS_MAX || self.clock.monotonic() >= until
     }
 
     /// Resolves or deletes the selected letters of one object.

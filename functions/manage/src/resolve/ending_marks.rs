@@ -154,6 +154,10 @@ impl<P: Ports> EndingMarks<P> {
         if cancelled.id != worked.id || cancelled.cancelled_at.is_none() {
             return Ok(false);
         }
+        // Two may have worked from the same place on, and the other one came further.
+        if objects_read(worked) < objects_read(&cancelled) {
+            return Ok(true);
+        }
         let is_done = worked.ended_at.is_some();
         let settled = LetterEnding {
             cancelled_at: cancelled.cancelled_at.filter(|_| !is_done),

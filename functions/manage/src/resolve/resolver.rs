@@ -7,6 +7,7 @@ use posthaste_core::api::problem::{ApiProblem, ProblemKind};
 use posthaste_core::api::{AuditAction, AuditCaller, AuditEntry, ResolveRequest, ResolveResponse};
 use posthaste_core::stored::{LetterEnd, LetterEnding, LetterReceiver, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
+use posthaste_services::lease::CLOCKS_APART_MAX;
 use serde_json::json;
 
 use super::claim::{AskedEnding, EndingClaims, SelectionClaim};
@@ -63,8 +64,8 @@ impl<P: Ports> LetterResolver<P> {
         let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
         let begun = cursor.as_ref().and_then(|cursor| cursor.began_at);
-        // All requests for some work mean the times of the first one.
-        let began_at = begun.map_or(now, |begun| begun.min(now));
+        // All requests for some work mean the times of the first one, whose process may be ahead.
+        let began_at = begun.map_or(now, |begun| begun.min(now + CLOCKS_APART_MAX));
         let (after, named, digest) = cursor.map_or((None, None, None), |it| {
             (Some(it.after), it.id, it.selection)
         });
@@ -198,7 +199,7 @@ fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> A
 /// for is finished without it.
 fn other_selection_problem() -> ApiProblem {
     let detail = "this cursor belongs to other work: it selects other letters, or ends them otherwise, \
-        or the subscription was deleted or created again since. That work is finished without it; ask \
-        again without `cursor` to begin anew";
+        or the subscription was deleted or created again since. That work goes on without it as far as it \
+        is still there; ask again without `cursor` to begin anew";
     ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }

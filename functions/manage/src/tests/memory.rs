@@ -32,6 +32,7 @@ struct Inner {
     out_of_reach: Mutex<HashSet<String>>,
     moves: Mutex<BTreeMap<String, String>>,
     slow: Mutex<Option<(FixedClock, Duration)>>,
+    slow_lists: Mutex<Option<(FixedClock, Duration)>>,
     hangs: AtomicBool,
     when_read: WhenRead,
     when_put: Mutex<Option<(&'static str, WhenRead)>>,
@@ -91,6 +92,11 @@ impl Memory {
     /// Lets every read take this long from now on.
     pub(crate) fn slow_reads(&self, clock: &FixedClock, length: Duration) {
         *self.0.slow.lock().unwrap() = Some((clock.clone(), length));
+    }
+
+    /// Lets every page of a list take this long from now on.
+    pub(crate) fn slow_lists(&self, clock: &FixedClock, length: Duration) {
+        *self.0.slow_lists.lock().unwrap() = Some((clock.clone(), length));
     }
 
     /// Has this happen with every read from now on.
@@ -268,6 +274,9 @@ impl ObjectStore for Memory {
         max: usize,
     ) -> Result<ListPage, PortError> {
         self.check().await?;
+        if let Some((clock, length)) = &*self.0.slow_lists.lock().unwrap() {
+            clock.advance(*length);
+        }
         let objects = self.0.objects.lock().unwrap();
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.to_owned()));
         let all = objects
@@ -319,6 +328,11 @@ impl FixedClock {
             u64::try_from(length.as_millis()).unwrap(),
             Ordering::Relaxed,
         );
+    }
+
+    pub(crate) fn set_back(&self, length: Duration) {
+        let ms = u64::try_from(length.as_millis()).unwrap();
+        self.ms.fetch_sub(ms, Ordering::Relaxed);
     }
 
     /// Wakes every sleeper at once from now on, at the right time.

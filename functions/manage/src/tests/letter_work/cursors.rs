@@ -186,3 +186,50 @@ async fn old_work_that_is_asked_for_now_is_not_given_up() {
     api.manage.finish_left(LeftWork::Old).await;
     assert_eq!(left(&api, &open), None);
 }
+
+/// A list of letters outside of the selection may be long: a turn ends between its pages.
+#[tokio::test]
+async fn turn_ends_between_pages_without_a_selected_letter() {
+    let api = api().await;
+    for number in 0..2_500 {
+        let key = format!("ORDERS/BILLING/2026/11/21/11/{number:04}.json");
+        api.dead_letters.write(&key, "[]");
+    }
+    // Longer than a request works.
+    api.dead_letters
+        .slow_lists(&api.clock, Duration::from_secs(9));
+    let mut request = json!({ "to": "2026-11-21T10:59:00Z" });
+    let mut ids = Vec::new();
+    let mut turns = Vec::new();
+    loop {
+        let answer = ask(&api, "resolve", request.clone()).await.json();
+        ids.push(answer["id"].clone());
+        turns.push(answer["events"].as_u64().unwrap());
+        if answer["cursor"].is_null() {
+            break;
+        }
+        request["cursor"] = answer["cursor"].clone();
+    }
+    // One object of the first page, and then a page of a thousand keys each.
+    assert_eq!(turns, [1, 1, 1, 0, 0]);
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(resolved(&api), [true; 3]);
+}
+
+/// The first request was to a process whose clock is ahead of this one's.
+#[tokio::test]
+async fn cursor_of_a_process_whose_clock_is_ahead_is_of_the_same_work() {
+    let api = api().await;
+    api.dead_letters
+        .slow_reads(&api.clock, Duration::from_secs(15));
+    let first = ask(&api, "resolve", json!({ "from": "9000d" }))
+        .await
+        .json();
+    let ahead = api.clock.now();
+    api.clock.set_back(Duration::from_secs(25));
+    assert!(api.clock.now() < ahead);
+    let next = json!({ "from": "9000d", "cursor": first["cursor"] });
+    let second = ask(&api, "resolve", next).await;
+    assert_eq!(second.status, 200, "{:?}", second.body);
+    assert_eq!(second.json()["id"], first["id"]);
+}
