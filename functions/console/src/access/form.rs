@@ -163,7 +163,7 @@ impl LostForm {
             @if !name.is_empty() { p { "Name: " strong { (foreign_cut(name, NAME_CHARS_MAX)) } } }
             label for="text" { "Your text" }
             textarea #text name="text" rows=(TEXT_ROWS) readonly { "\n" (typed.text) }
-            @if typed.hides_secrets { p.hint { "Secrets that you typed are left out. Type them again." } }
+            @if typed.is_shortened { p.hint { "Secrets and comments are left out. Type them again." } }
         }
     }
 }
@@ -185,6 +185,7 @@ pub(super) fn signed_out_page(lost: &LostForm, sign_in: &str) -> ConsolePage {
             p { a.button.primary href=(sign_in) target="_blank" rel="noopener" { "Sign in in a new tab" } }
         } @else {
             p { a.button.primary href=(sign_in) { "Sign in" } }
+            p { "What you typed is there again when you go back in your browser." }
         }
         (lost.typed_text("Go on editing, once you are signed in"))
     };

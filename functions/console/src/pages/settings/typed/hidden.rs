@@ -1,0 +1,115 @@
+//! The secrets of typed settings, which are taken out. What is mistyped is taken for a secret where
+//! it may be one.
+
+use serde_json::{Map, Value};
+
+/// The beginnings of signing secrets, wherever they are.
+const SECRET_STARTS: [&str; 2] = ["whsec_", "whsk_"];
+
+/// The members of a header that is no secret.
+const HEADER_MEMBERS: [&str; 4] = ["name", "value", "isSecret", "fromEvent"];
+
+/// The members of a header whose text is none.
+const OPEN_MEMBERS: [&str; 2] = ["name", "fromEvent"];
+
+/// Takes the secrets out of settings: those of signatures, the keys of a topic, and the values of
+/// headers that are not surely open. Whether there was one. Saved as they are then, they are
+/// mistakes. Masks stay, because they are none.
+pub(super) fn hide_secrets(settings: &mut Value) -> bool {
+    let mut is_hidden = false;
+    match settings {
+        Value::Array(items) => {
+            for item in items {
+                is_hidden |= hide_secrets(item);
+            }
+        }
+        Value::Object(members) => {
+            if is_marked_secret(members) {
+                return empty_members(members);
+            }
+            for (name, member) in members {
+                is_hidden |= hide_in_member(name, member);
+            }
+        }
+        Value::String(text) if SECRET_STARTS.iter().any(|start| text.contains(start)) => {
+            is_hidden = true;
+            text.clear();
+        }
+        _ => {}
+    }
+    is_hidden
+}
+
+fn hide_in_member(name: &str, member: &mut Value) -> bool {
+    let name = name.to_lowercase();
+    if matches!(name.as_str(), "deliveryheaders" | "headers") {
+        hide_headers(member)
+    } else if name.contains("secret") || matches!(name.as_str(), "keys" | "key1" | "key2") {
+        empty_texts(member)
+    } else {
+        hide_secrets(member)
+    }
+}
+
+/// Whether a member such as `isSecret` says that the others have a secret.
+fn is_marked_secret(members: &Map<String, Value>) -> bool {
+    members.iter().any(|(name, member)| {
+        let name = name.to_lowercase();
+        let is_said = !member.is_null() && *member != false;
+        name.contains("secret") && (*member == true || (name == "issecret" && is_said))
+    })
+}
+
+/// Empties headers that have more or others than the members of an open one.
+fn hide_headers(headers: &mut Value) -> bool {
+    let Value::Array(items) = headers else {
+        return empty_texts(headers);
+    };
+    let mut is_hidden = false;
+    for item in items {
+        is_hidden |= match item {
+            Value::Object(members) if is_open_header(members) => false,
+            Value::Object(members) => empty_members(members),
+            other => empty_texts(other),
+        };
+    }
+    is_hidden
+}
+
+fn is_open_header(members: &Map<String, Value>) -> bool {
+    let is_known = members
+        .keys()
+        .all(|name| HEADER_MEMBERS.contains(&name.as_str()));
+    is_known && members.get("isSecret").is_none_or(|it| *it == false)
+}
+
+/// Empties every text of an object but those that are open in a header.
+fn empty_members(members: &mut Map<String, Value>) -> bool {
+    let mut is_hidden = false;
+    for (name, member) in members {
+        is_hidden |= !OPEN_MEMBERS.contains(&name.as_str()) && empty_texts(member);
+    }
+    is_hidden
+}
+
+/// Empties every text and number of a value.
+fn empty_texts(value: &mut Value) -> bool {
+    match value {
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |is_hidden, item| empty_texts(item) | is_hidden),
+        Value::Object(members) => members
+            .values_mut()
+            .fold(false, |is_hidden, member| empty_texts(member) | is_hidden),
+        Value::String(text) if text.is_empty() || is_mask(text) => false,
+        Value::String(_) | Value::Number(_) => {
+            *value = Value::from("");
+            true
+        }
+        Value::Null | Value::Bool(_) => false,
+    }
+}
+
+fn is_mask(text: &str) -> bool {
+    text.starts_with("(masked") && text.ends_with(')')
+}
