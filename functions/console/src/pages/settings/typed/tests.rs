@@ -115,7 +115,7 @@ fn mistyped_secrets_are_left_out() {
         "deliveryHeaders: { Authorization: Bearer s3cret }",
         "deliveryHeaders: [{ Authorization: Bearer s3cret, isSecret: true }]",
         "deliveryHeaders: [{ name: A, value: s3cret, secret: true }]",
-        "deliveryHeaders: [{ name: A, value: s3cret, isSecert: true }]",
+        "deliveryHeaders: [{ name: A, value: s3cret, isHidden: true }]",
         "DeliveryHeaders: [s3cret]",
         "headers: { X-Key: s3cret }",
         "header: { name: A, value: s3cret, isSecret: yes }",
