@@ -185,7 +185,7 @@ pub(super) fn signed_out_page(lost: &LostForm, sign_in: &str) -> ConsolePage {
             p { a.button.primary href=(sign_in) target="_blank" rel="noopener" { "Sign in in a new tab" } }
         } @else {
             p { a.button.primary href=(sign_in) { "Sign in" } }
-            p { "What you typed is there again when you go back in your browser." }
+            p { "If you typed something, it is there again when you go back in your browser." }
         }
         (lost.typed_text("Go on editing, once you are signed in"))
     };

@@ -199,7 +199,7 @@ fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> A
 /// for is finished without it.
 fn other_selection_problem() -> ApiProblem {
     let detail = "this cursor belongs to other work: it selects other letters, or ends them otherwise, \
-        or the subscription was deleted or created again since. That work goes on without it as far as it \
-        is still there; ask again without `cursor` to begin anew";
+        or the subscription was deleted or created again since. That work continues by itself where it \
+        still exists; ask again without `cursor` to begin anew";
     ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }

@@ -129,7 +129,7 @@ fn what_waits_for_its_time_may_be_of_a_stopped_one() {
 
 /// On AWS every busy subscription has such events though all is well: their topics are not read.
 #[test]
-fn what_only_records_know_and_what_was_published_for_later_shows_no_failure() {
+fn recorded_and_scheduled_events_show_no_failure() {
     let nothing = WaitingCount::default();
     let busy = WaitingCount {
         recorded: Some(9),

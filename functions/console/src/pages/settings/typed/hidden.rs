@@ -1,6 +1,7 @@
 //! The secrets of typed settings, which are taken out. What is mistyped is taken for a secret where
 //! it may be one.
 
+use posthaste_core::api::SecretText;
 use serde_json::{Map, Value};
 
 /// The beginnings of signing secrets, wherever they are.
@@ -101,15 +102,11 @@ fn empty_texts(value: &mut Value) -> bool {
         Value::Object(members) => members
             .values_mut()
             .fold(false, |is_hidden, member| empty_texts(member) | is_hidden),
-        Value::String(text) if text.is_empty() || is_mask(text) => false,
+        Value::String(text) if text.is_empty() || SecretText::new(&**text).is_masked() => false,
         Value::String(_) | Value::Number(_) => {
             *value = Value::from("");
             true
         }
         Value::Null | Value::Bool(_) => false,
     }
-}
-
-fn is_mask(text: &str) -> bool {
-    text.starts_with("(masked") && text.ends_with(')')
 }
