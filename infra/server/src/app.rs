@@ -156,6 +156,11 @@ impl RunningServer {
         self.local.clone()
     }
 
+    /// The times that the store has waited for the disk.
+    pub fn sync_count(&self) -> u64 {
+        self.local.sync_count()
+    }
+
     /// The requests that are under way, to be counted.
     pub(super) fn in_flight(&self) -> InFlight {
         self.in_flight.clone()

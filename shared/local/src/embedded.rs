@@ -57,6 +57,7 @@ pub use failure::OpenError;
 use gauges::CallCounters;
 pub use gauges::WaitingCalls;
 use inbox::CommitInbox;
+pub use inbox::SHARING_DELAY;
 use index::ArrivingMessage;
 use lock::FolderLock;
 pub use open_files::{OpenStoreFiles, PlacedFile};
@@ -237,6 +238,11 @@ impl<C: Clock> EmbeddedStore<C> {
         let (transaction, closings) =
             begun.map_err(|error| PortError::with_cause(DOING, error.kind(), error))?;
         Ok(Snapshot::new(transaction, closings))
+    }
+
+    /// The times that it has waited for the disk since it was opened: about one a commit.
+    pub fn sync_count(&self) -> u64 {
+        self.handle.shared.engine.sync_count()
     }
 
     /// Measurements for the monitor.

@@ -64,12 +64,12 @@ impl Figure {
     }
 
     /// The average, of its count in one window.
-    pub(crate) fn average(self, count: u32, case: Case) -> f64 {
+    pub(crate) fn average(self, count: f64, case: Case) -> f64 {
         let units = match self.unit() {
             Unit::Delivery => case.deliveries(),
             Unit::Event => case.events(),
             Unit::Request => 1,
         };
-        f64::from(count) / f64::from(units * case.window_requests())
+        count / f64::from(units * case.window_requests())
     }
 }

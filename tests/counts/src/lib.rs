@@ -14,7 +14,7 @@ mod wire;
 pub use case::Case;
 pub use endpoint::Endpoint;
 pub use figure::Figure;
-pub use hold::hold;
+pub use hold::{WindowCounts, hold};
 pub use load::Load;
 pub use traced::hold_traced;
 

@@ -3,7 +3,10 @@
 use std::io::Write;
 use std::net::TcpStream;
 use std::ops::Range;
+use std::time::Duration;
 
+use posthaste_ports::Clock;
+use posthaste_system::SystemClock;
 use posthaste_tests::api::{Api, CLOUD_EVENT, CLOUD_EVENTS_BATCH};
 use posthaste_tests::events::subscription;
 use serde_json::{Map, Value, json};
@@ -63,9 +66,11 @@ impl<'e> Load<'e> {
         load
     }
 
-    /// Publishes the requests of one window.
-    pub fn run_window(&mut self) {
+    /// Publishes the requests of one window, and returns the time that it took.
+    pub fn run_window(&mut self) -> Duration {
+        let began = SystemClock.monotonic();
         self.run(self.case.window_requests());
+        SystemClock.monotonic().saturating_sub(began)
     }
 
     fn run(&mut self, requests: u32) {

@@ -5,7 +5,7 @@ use posthaste_tests::home::Home;
 use crate::case::Case;
 use crate::endpoint::Endpoint;
 use crate::figure::Figure;
-use crate::hold::hold;
+use crate::hold::{WindowCounts, hold};
 use crate::load::Load;
 use crate::trace::{Calls, Trace};
 
@@ -23,16 +23,20 @@ pub fn hold_traced<const N: usize>(case: Case, figures: [Figure; N], names: Opti
     trace.next_calls();
     let mut calls = Calls::default();
     hold(case, figures, || {
-        load.run_window();
+        let time = load.run_window();
         calls = trace.next_calls();
-        figures.map(|figure| calls.count(figure))
+        WindowCounts {
+            counts: figures.map(|figure| calls.count(figure)),
+            syncs: calls.count(Figure::Syncs),
+            time,
+        }
     });
     println!("  by name, in the last window:");
     for figure in figures
         .into_iter()
         .filter(|figure| calls.names(*figure).next().is_some())
     {
-        let name = |(name, count)| format!("{name} {:.2}", figure.average(count, case));
+        let name = |(name, count)| format!("{name} {:.2}", figure.average(f64::from(count), case));
         let names: Vec<_> = calls.names(figure).map(name).collect();
         println!("    {figure:?} per {}: {}", figure.per(), names.join(", "));
     }

@@ -12,7 +12,7 @@ use posthaste_core::pressure::PressureSettings;
 use posthaste_server::{RunningServer, ServeSettings};
 use posthaste_tests::api::Api;
 use posthaste_tests::home::Home;
-use posthaste_tests_counts::{Case, Endpoint, Figure, Load, each_case, hold};
+use posthaste_tests_counts::{Case, Endpoint, Figure, Load, WindowCounts, each_case, hold};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::runtime;
 
@@ -41,14 +41,20 @@ fn check(case: Case) {
     let api = Api::new(app.publish_url(), app.admin_key().expose());
     let mut load = Load::start(case, &api, &endpoint);
     let count = || {
+        let syncs = app.sync_count();
         let region = Region::new(ALLOCATOR);
-        load.run_window();
+        let time = load.run_window();
         let change = region.change();
+        let syncs = app.sync_count() - syncs;
         let counts = [
             change.allocations + change.reallocations,
             change.bytes_allocated,
         ];
-        counts.map(|count| u32::try_from(count).expect("a window is short"))
+        WindowCounts {
+            counts: counts.map(|count| u32::try_from(count).expect("a window is short")),
+            syncs: u32::try_from(syncs).expect("a window is short"),
+            time,
+        }
     };
     let figures = [Figure::Allocations, Figure::AllocatedBytes];
     let held = catch_unwind(AssertUnwindSafe(|| hold(case, figures, count)));

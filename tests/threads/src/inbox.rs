@@ -1,7 +1,7 @@
 //! Work that waits for the commit thread.
 
 #[path = "../../../shared/local/src/embedded/inbox.rs"]
-#[allow(dead_code, reason = "the product needs more of it")]
+#[allow(dead_code, unreachable_pub, reason = "the product needs more of it")]
 mod code;
 
 /// In place of the engine's own errors.

@@ -30,7 +30,7 @@ const COMMIT_DELETES_MAX: usize = 8192;
 
 /// Time that acknowledgements and records of the delivery log wait for other work to share its
 /// commit. It is real time and not the clock port's: it gathers writes, and no caller can see it.
-const SHARING_DELAY: Duration = Duration::from_millis(25);
+pub const SHARING_DELAY: Duration = Duration::from_millis(25);
 
 /// Records of this many bytes do not wait: they are worth a commit of their own. Until it is made,
 /// their messages stay in flight.
