@@ -138,12 +138,11 @@ mod tests {
             let commits = commits_beyond_known(Case::HundredUnlogged, syncs, time);
             assert!((commits - expected).abs() < 1e-9, "{commits}");
         };
-        // Five commits are known of a window of four requests.
-        check(5, 240, 0.0);
-        check(3, 240, 0.0);
-        check(12, 240, 7.0);
+        // Two and a half commits are known of a window of two requests.
+        check(2, 120, 0.0);
+        check(7, 120, 4.5);
         // Only so many as the time makes.
-        check(12, 100, 4.0);
-        check(12, 0, 0.0);
+        check(7, 50, 2.0);
+        check(7, 0, 0.0);
     }
 }

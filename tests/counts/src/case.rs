@@ -58,7 +58,7 @@ impl Case {
     pub(crate) fn window_requests(self) -> u32 {
         match self {
             Self::One | Self::OneUnlogged => 50,
-            Self::Hundred | Self::HundredUnlogged => 4,
+            Self::Hundred | Self::HundredUnlogged => 2,
             Self::FanOut | Self::FanOutUnlogged => 10,
         }
     }
@@ -66,6 +66,6 @@ impl Case {
     /// Requests before the first window. Afterwards, connections are open, caches are full and
     /// buffers have grown.
     pub(crate) fn warm_up_requests(self) -> u32 {
-        3 * self.window_requests()
+        6 * self.window_requests()
     }
 }

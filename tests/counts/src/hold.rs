@@ -12,7 +12,7 @@ const WINDOWS: u32 = 6;
 
 /// Most windows. There are more than [`WINDOWS`] only while a figure is above its bound: on a busy
 /// machine, few windows are free of what the server does by time.
-const WINDOWS_MAX: u32 = 80;
+const WINDOWS_MAX: u32 = 160;
 
 /// What was counted in one window.
 #[derive(Debug, Clone, Copy)]
