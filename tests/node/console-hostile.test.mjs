@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Endpoint, Visitor, launch } from "./console.mjs";
+import { Endpoint, Visitor, launch, stopClock } from "./console.mjs";
 import { Server } from "./serving.mjs";
 
 const SCRIPT = `<script>hacked()</script>`;
@@ -172,7 +172,7 @@ test("what is searched for is text, also while its answer is awaited", async () 
     await isInert(visitor);
     assert.equal(await page.locator("#search-text").inputValue(), text);
   }
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(`/console/search?q=${encodeURIComponent(FRAME)}`);
   await page.evaluate(() => addEventListener("submit", (event) => event.preventDefault()));
   await page.locator("#search-text").fill(IMAGE);

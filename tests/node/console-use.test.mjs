@@ -3,12 +3,11 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { Endpoint, Visitor, launch } from "./console.mjs";
+import { Endpoint, Visitor, launch, stopClock } from "./console.mjs";
 import { Server } from "./serving.mjs";
 
 const FAILING = "/console/failing";
 const BILLING = "/console/topics/orders/subscriptions/billing";
-const REFRESHED = { timeout: 30_000 };
 
 const SECTIONS = ["", "/topics", "/events", "/dead-letters", "/failing", "/pressure", "/replays", "/work"];
 
@@ -51,9 +50,11 @@ test("a button that is pressed twice acts once, and can be pressed on the next p
   const { page } = visitor;
   await visitor.open(BILLING);
   let sent = 0;
+  let release;
+  const isReleased = new Promise((resolve) => (release = resolve));
   await page.route("**/test", async (route) => {
     sent += 1;
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await isReleased;
     await route.continue();
   });
   const button = page.getByRole("button", { name: "Send a test event", exact: true }).first();
@@ -63,6 +64,7 @@ test("a button that is pressed twice acts once, and can be pressed on the next p
   await page.mouse.click(x + 5, y + 5);
   await page.waitForTimeout(150);
   await page.mouse.click(x + 5, y + 5);
+  release();
   await loaded;
   assert.equal(sent, 1);
   await visitor.open(BILLING);
@@ -164,7 +166,7 @@ test("the zone that a visitor chooses holds for every page, without loading one 
 test("what has not been answered for 10 s is said, with the age of what is shown", async () => {
   const visitor = await come();
   const { page } = visitor;
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(FAILING);
   await page.route("**/console/**", () => {});
   await page.clock.runFor(6_000);
@@ -181,7 +183,7 @@ test("what has not been answered for 10 s is said, with the age of what is shown
 test("a form that is sent says after 10 s that it still waits", async () => {
   const visitor = await come();
   const { page } = visitor;
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(BILLING);
   await page.evaluate(() => addEventListener("submit", (event) => event.preventDefault()));
   await page.getByRole("button", { name: "Send a test event", exact: true }).first().click();
@@ -198,7 +200,7 @@ test("a form that is sent says after 10 s that it still waits", async () => {
 test("a part whose form waits for its answer is not refreshed, without focus too", async () => {
   const visitor = await come();
   const { page } = visitor;
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(BILLING);
   await page.evaluate(() => addEventListener("submit", (event) => event.preventDefault()));
   const button = page.getByRole("button", { name: "Send a test event", exact: true }).first();
@@ -219,7 +221,7 @@ test("a part whose form waits for its answer is not refreshed, without focus too
 test("the link of today is marked until the day is over, in the zone that is shown", async () => {
   const visitor = await come({ timezoneId: "Europe/Berlin" });
   const { page } = visitor;
-  await page.clock.install({ time: "2026-11-21T22:59:00Z" });
+  await stopClock(page, Date.parse("2026-11-21T22:59:00Z"));
   await visitor.open("/console/events?topic=orders&from=2026-11-20T23:00:00.000Z");
   const today = page.locator("a[data-day]");
   const marked = () => today.getAttribute("aria-current");
@@ -261,16 +263,16 @@ test("where the session ends elsewhere, a page keeps what was typed until a new 
   const cookies = await visitor.context.cookies();
   await visitor.context.clearCookies();
   const signIn = page.getByRole("status").getByRole("link", { name: "Sign in in a new tab" });
-  await signIn.waitFor(REFRESHED);
+  await signIn.waitFor();
   assert.equal(new URL(await signIn.evaluate((it) => it.href)).searchParams.get("next"), FAILING);
   assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
   assert.deepEqual(await visitor.violations(), []);
   await visitor.context.addCookies(cookies);
-  await signIn.waitFor({ state: "detached", ...REFRESHED });
+  await signIn.waitFor({ state: "detached" });
   // Where nothing was typed, the sign-in page says it all.
   await visitor.open(FAILING);
   await visitor.context.clearCookies();
-  await page.getByLabel("Admin key").waitFor(REFRESHED);
+  await page.getByLabel("Admin key").waitFor();
   await visitor.leave();
 });
 
@@ -280,12 +282,12 @@ test("the page of what was deleted meanwhile says so, and asks no more", async (
   await server.manage("PUT", "/topics/gone", {});
   await server.manage("PUT", "/topics/gone/subscriptions/all", { endpoint: { url: endpoint.url } });
   const path = "/console/topics/gone/subscriptions/all";
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(path);
   const headers = { authorization: `Bearer ${server.key}` };
   await fetch(`${server.url}/topics/gone/subscriptions/all`, { method: "DELETE", headers });
   await page.clock.runFor(5_000);
-  await page.getByRole("status").getByText("What this page shows is not there any more.").waitFor(REFRESHED);
+  await page.getByRole("status").getByText("What this page shows is not there any more.").waitFor();
   let asked = 0;
   page.on("request", () => (asked += 1));
   await page.clock.runFor(60_000);

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 
-import { Endpoint, Visitor, launch } from "./console.mjs";
+import { Endpoint, Visitor, launch, stopClock } from "./console.mjs";
 import { Server } from "./serving.mjs";
 
 // wake looks for replays once a minute.
@@ -200,7 +200,6 @@ test("a live page shows what happens without being loaded again", async () => {
 });
 
 const FAILING = "/console/failing";
-const REFRESHED = { timeout: 30_000 };
 
 /** Answers a page with what `change` makes of it, from now on. The script asks for it like a browser. */
 async function answerWith({ page }, path, change) {
@@ -214,7 +213,7 @@ async function answerWith({ page }, path, change) {
 /** Waits until the page has refreshed itself this many times more. */
 async function awaitRefreshes(visitor, path, times) {
   for (let at = 0; at < times; at += 1) {
-    const answer = await visitor.page.waitForResponse((it) => new URL(it.url()).pathname === path, REFRESHED);
+    const answer = await visitor.page.waitForResponse((it) => new URL(it.url()).pathname === path);
     await answer.finished();
   }
   await visitor.page.waitForTimeout(200);
@@ -239,7 +238,7 @@ test("a table that has the focus after a click keeps it and its scroll, and is s
   const scroll = page.locator(".scroll");
   await scroll.evaluate((it) => (it.scrollLeft = 120));
   await answerWith(visitor, "**/console/failing", linksTable(2));
-  await page.getByText("failed 2 times").waitFor(REFRESHED);
+  await page.getByText("failed 2 times").waitFor();
   assert.equal(await scroll.evaluate((it) => it.scrollLeft), 120);
   assert.equal(await scroll.evaluate((it) => document.activeElement === it), true);
   await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
@@ -274,7 +273,7 @@ test("a text that is typed and a part that is open are kept, and the page says t
   // Once nothing is open and no control has the focus, the part is refreshed, and the text is still there.
   await page.getByText("More").click();
   await page.evaluate(() => document.activeElement.blur());
-  await page.getByText("failed 2 times").waitFor(REFRESHED);
+  await page.getByText("failed 2 times").waitFor();
   assert.equal(await page.getByLabel("Typed").inputValue(), "half a word");
   await visitor.page.unrouteAll();
   await visitor.leave();
@@ -290,12 +289,12 @@ test("a page that cannot be refreshed says since when, and why", async () => {
   await page.route("**/console/failing", (route) => route.fulfill({ status: 503, body: "busy" }));
   const age = "What is shown was read \\d+ (s|min) ago";
   const since = (why) => page.getByRole("status").getByText(new RegExp(`^Not refreshed since .*: ${why}. ${age}$`));
-  await since("the server answers 503").waitFor(REFRESHED);
+  await since("the server answers 503").waitFor();
   await page.unrouteAll();
   await page.route("**/console/failing", (route) => route.abort());
-  await since("the server does not answer").waitFor(REFRESHED);
+  await since("the server does not answer").waitFor();
   await page.unrouteAll();
-  await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor(REFRESHED);
+  await page.getByText(/^Refreshed \d\d:\d\d:\d\d$/).waitFor();
   assert.equal(await page.getByRole("status").innerText(), "");
   await visitor.leave();
 });
@@ -321,7 +320,7 @@ test("no tile of the overview moves while it refreshes, even when a link goes do
     });
     assert.equal(answer.status, 200);
   }
-  await page.locator("#failing").getByText(new URL(endpoint.url).origin).first().waitFor(REFRESHED);
+  await page.locator("#failing").getByText(new URL(endpoint.url).origin).first().waitFor();
   await awaitRefreshes(visitor, "/console", 2);
   endpoint.status = 200;
   assert.deepEqual(await place(), before);
@@ -332,19 +331,20 @@ test("a page that nobody touches refreshes once a minute, until somebody does", 
   const visitor = await Visitor.come(browser, server);
   const { page } = visitor;
   await visitor.signIn();
-  await page.clock.install();
+  await stopClock(page);
   await visitor.open(FAILING);
   let asked = 0;
   page.on("request", (request) => (asked += request.url().endsWith(FAILING) ? 1 : 0));
-  const pass = async (ms, expected) => {
+  const refreshed = (said) => page.locator(`#refreshed:not([data-said="${said}"])`).waitFor();
+  const pass = async (ms, expected, go = "runFor") => {
     asked = 0;
-    await page.clock.runFor(ms);
-    await page.waitForTimeout(500);
+    const said = await page.locator("#refreshed").getAttribute("data-said");
+    await page.clock[go](ms);
+    await (expected > 0 ? refreshed(said) : page.waitForTimeout(500));
     assert.equal(asked, expected, `${ms} ms`);
   };
   await pass(5_000, 1);
-  await page.clock.fastForward(600_000);
-  await page.waitForTimeout(500);
+  await pass(600_000, 1, "fastForward");
   await pass(55_000, 0);
   await pass(5_000, 1);
   await page.keyboard.press("Shift");
