@@ -12,7 +12,7 @@ import time
 import urllib.request
 
 # Far longer than anything takes, so that a busy machine fails no test.
-PATIENCE_SECS = 60
+PATIENCE_SECS = 180
 POLL_SECS = 0.02
 
 

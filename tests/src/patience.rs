@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longest time for anything that must happen. Far longer than it takes, so that a busy machine
 /// fails no test.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 const POLL: Duration = Duration::from_millis(20);
 

@@ -279,7 +279,7 @@ class Binaries(unittest.TestCase):
             "PRESSURE_INTERVAL_SECONDS": "1",
         }
         variables = {**queues, **pressure, "NOTICES_TOPIC": "ops"}
-        with self.run_function("monitor", timeout_secs=8, **variables) as monitor:
+        with self.run_function("monitor", timeout_secs=60, **variables) as monitor:
             self.assertIsNone(monitor.invoke(SCHEDULED))
             # Nothing waits, and CloudWatch would bill each metric.
             self.assertNotIn("CloudWatchMetrics", monitor.logged())

@@ -40,12 +40,12 @@ fn an_event_that_expires_while_it_waits_has_no_further_attempt() {
     let home = Home::new();
     let endpoint = Endpoint::start();
     let server = home.serve();
-    let slow = json!({ "retryPolicy": { "schedule": ["PT6S"] } });
+    let slow = json!({ "retryPolicy": { "schedule": ["PT21S"] } });
     let settings = subscription_with(&endpoint.on("/a", &[503]), &slow);
     let topic = server
         .api()
         .create_topic_with("orders", "billing", &settings);
-    topic.publish(&expiring("1", 5_000));
+    topic.publish(&expiring("1", 20_000));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(letter["deadletterreason"], "TimeToLiveExceeded");
     assert_eq!(letter["deliveryattempts"], 1);
