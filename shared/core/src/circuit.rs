@@ -57,6 +57,7 @@ pub use observe::{Observation, RequestedPause, condition_after};
 pub use pause::{SubscriptionPause, brief_pause_end, requested_pause};
 pub use refusals::{ConsecutiveRefusals, REFUSED_EVENTS_MIN, RefusalSubject, refusal_subject};
 pub use settings::{HealthSettings, HealthSettingsError};
+pub(crate) use shard::CLOCKS_APART_MAX;
 pub use shard::{LINK_SHARDS, LinkShard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, state_change, with_notice_sent};
 pub use target::DeliveryTarget;

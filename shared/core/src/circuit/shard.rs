@@ -22,7 +22,7 @@ pub const TARGETS_PER_SHARD_MAX: usize = 2000;
 
 /// The most by which two workers' clocks may differ. A time further ahead than this and the longest
 /// hold was written by a clock that was wrong, or was set back since.
-const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
+pub(crate) const CLOCKS_APART_MAX: Duration = Duration::from_mins(1);
 
 /// The targets of one part that are not well.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -667,3 +667,19 @@ fn last_failure_is_that_of_the_latest_time() {
         assert_eq!((last.at, last.status), (START + 5 * SECOND, Some(401)));
     }
 }
+
+/// Of a clock that was a week ahead for a moment, nothing counts as the latest for a week.
+#[test]
+fn tries_of_a_clock_that_was_ahead_are_forgotten() {
+    const WEEK: u64 = 7 * 86_400;
+    let settings = ArrivalSettings::default();
+    let mut all = tries([(WEEK, TryResult::Arrived), (WEEK, REFUSED), (3, BUSY)]);
+    all.forget_outdated(START + 5 * SECOND, &settings);
+    assert_eq!((all.last_failure(), all.last_arrived_at()), (None, None));
+    let share = all.share_since(START);
+    assert_eq!((share.arrived, share.failed), (0, 1));
+    all.append_later(tries([(6, BUSY), (7, TryResult::Arrived)]));
+    all.forget_outdated(START + 5 * SECOND, &settings);
+    assert_eq!(all.last_failure().unwrap().at, START + 6 * SECOND);
+    assert_eq!(all.last_arrived_at(), Some(START + 7 * SECOND));
+}

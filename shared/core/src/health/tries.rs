@@ -8,6 +8,7 @@ use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
 use super::noted::NotedTries;
 use super::seen::{SeenTry, TryResult};
 use super::stuck::StuckEvents;
+use crate::circuit::CLOCKS_APART_MAX;
 use crate::model::zero::is_zero;
 use crate::model::{ArrivalSettings, OutcomeName, Timestamp};
 
@@ -380,8 +381,14 @@ impl SubscriptionTries {
         failed_at.max(self.ends.last_at())
     }
 
-    /// Forgets what is neither measured nor shown any more.
+    /// Forgets what is neither measured nor shown any more, and what a clock noted that was ahead:
+    /// it would count as the latest until that time has come.
     pub fn forget_outdated(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+        let latest = now + CLOCKS_APART_MAX;
+        self.last_failure = self.last_failure.filter(|failure| failure.at <= latest);
+        self.last_arrived_at = self.last_arrived_at.filter(|at| *at <= latest);
+        self.minutes
+            .retain(|(minute, _, _)| *minute <= latest.minute_rounded_down());
         let measured = self.measured_share(now, settings).from;
         let measured = measured.map_or(u64::MAX, Timestamp::minute_rounded_down);
         let shown = now
@@ -475,8 +482,6 @@ impl ArrivalShare {
     }
 }
 
-/// The older of two events; the first of two that are as old. One that was seen twice waited until
-/// it was last seen.
 /// The failure of the later time: records may come late.
 fn later_failure(one: Option<LastFailure>, other: Option<LastFailure>) -> Option<LastFailure> {
     one.into_iter()
@@ -484,6 +489,8 @@ fn later_failure(one: Option<LastFailure>, other: Option<LastFailure>) -> Option
         .max_by_key(|failure| failure.at)
 }
 
+/// The older of two events; the first of two that are as old. One that was seen twice waited until
+/// it was last seen.
 fn older_event(
     one: Option<UndeliveredEvent>,
     other: Option<UndeliveredEvent>,
