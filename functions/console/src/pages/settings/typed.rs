@@ -3,6 +3,8 @@
 
 mod hidden;
 
+use posthaste_core::api::{SubscriptionSettings, TopicSettings};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::hidden::hide_secrets;
@@ -39,7 +41,7 @@ impl TypedSettings {
         };
         let mut settings =
             posthaste_yaml::read_checked::<Value>(whole.as_bytes(), &|_| Ok(())).ok()?;
-        let is_shortened = hide_secrets(&mut settings) || whole.contains('#');
+        let is_shortened = hide_secrets(&mut settings) || !is_all_read(&whole);
         let text = if is_shortened {
             posthaste_yaml::to_text(&settings).ok()?
         } else {
@@ -52,11 +54,43 @@ impl TypedSettings {
 /// The text under a form's fields, with what was typed into them.
 fn with_typed_fields(base: &str, fields: &FormFields) -> Option<String> {
     let form = if has_field_of(&SUBSCRIPTION, fields) {
-        SettingsForm::for_subscription(base)
+        is_sound::<SubscriptionSettings>(base).then(|| SettingsForm::for_subscription(base))
     } else {
-        SettingsForm::for_topic(base)
+        is_sound::<TopicSettings>(base).then(|| SettingsForm::for_topic(base))
     };
-    Some(form.ok()?.with_typed(fields).to_yaml())
+    Some(form?.ok()?.with_typed(fields).to_yaml())
+}
+
+/// Whether a text has the types of these settings. Nobody looks at its mistakes here, and to find
+/// all of them it would be read many times.
+fn is_sound<T: DeserializeOwned>(text: &str) -> bool {
+    let read = posthaste_yaml::read_checked::<Value>(text.as_bytes(), &|_| Ok(()));
+    let Ok(mut settings) = read else {
+        return false;
+    };
+    leave_out_nulls(&mut settings);
+    serde_json::from_value::<T>(settings).is_ok()
+}
+
+/// Removes members without a value, which count as left out.
+fn leave_out_nulls(settings: &mut Value) {
+    match settings {
+        Value::Array(items) => items.iter_mut().for_each(leave_out_nulls),
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(leave_out_nulls);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a text has nothing but what a reader of YAML takes from it: comments, and what stands
+/// behind the end of a document, may have anything.
+fn is_all_read(text: &str) -> bool {
+    let has_markers = text
+        .lines()
+        .any(|line| ["...", "---", "%"].iter().any(|it| line.starts_with(it)));
+    !has_markers && !text.contains('#')
 }
 
 /// Whether a text may have an alias of YAML, which stands for a text of any length. An asterisk

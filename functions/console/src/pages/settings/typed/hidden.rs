@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 /// The beginnings of signing secrets, wherever they are.
 const SECRET_STARTS: [&str; 2] = ["whsec_", "whsk_"];
 
+/// The ends of the names of a topic's keys.
+const KEY_ENDS: [&str; 3] = ["keys", "key1", "key2"];
+
 /// The members of a header that is no secret.
 const HEADER_MEMBERS: [&str; 4] = ["name", "value", "isSecret", "fromEvent"];
 
@@ -28,11 +31,12 @@ pub(super) fn hide_secrets(settings: &mut Value) -> bool {
             if is_marked_secret(members) {
                 return empty_members(members);
             }
+            is_hidden |= remove_members(members, |name, _| has_secret_start(name));
             for (name, member) in members {
                 is_hidden |= hide_in_member(name, member);
             }
         }
-        Value::String(text) if SECRET_STARTS.iter().any(|start| text.contains(start)) => {
+        Value::String(text) if has_secret_start(text) => {
             is_hidden = true;
             text.clear();
         }
@@ -45,7 +49,7 @@ fn hide_in_member(name: &str, member: &mut Value) -> bool {
     let name = name.to_lowercase();
     if matches!(name.as_str(), "deliveryheaders" | "headers") {
         hide_headers(member)
-    } else if name.contains("secret") || matches!(name.as_str(), "keys" | "key1" | "key2") {
+    } else if name.contains("secret") || KEY_ENDS.iter().any(|end| name.ends_with(end)) {
         empty_texts(member)
     } else {
         hide_secrets(member)
@@ -93,15 +97,36 @@ fn empty_members(members: &mut Map<String, Value>) -> bool {
     is_hidden
 }
 
-/// Empties every text and number of a value.
+/// Removes members of an object. Whether there was one.
+fn remove_members(
+    members: &mut Map<String, Value>,
+    is_removed: impl Fn(&str, &Value) -> bool,
+) -> bool {
+    let before = members.len();
+    members.retain(|name, member| !is_removed(name, member));
+    members.len() < before
+}
+
+fn has_secret_start(text: &str) -> bool {
+    SECRET_STARTS.iter().any(|start| text.contains(start))
+}
+
+/// Empties every text and number of a value. A member without a value may be a secret that was
+/// written in braces, and is removed.
 fn empty_texts(value: &mut Value) -> bool {
     match value {
         Value::Array(items) => items
             .iter_mut()
             .fold(false, |is_hidden, item| empty_texts(item) | is_hidden),
-        Value::Object(members) => members
-            .values_mut()
-            .fold(false, |is_hidden, member| empty_texts(member) | is_hidden),
+        Value::Object(members) => {
+            let mut is_hidden = remove_members(members, |name, member| {
+                member.is_null() || has_secret_start(name)
+            });
+            for member in members.values_mut() {
+                is_hidden |= empty_texts(member);
+            }
+            is_hidden
+        }
         Value::String(text) if text.is_empty() || SecretText::new(&**text).is_masked() => false,
         Value::String(_) | Value::Number(_) => {
             *value = Value::from("");

@@ -167,3 +167,35 @@ fn text_without_secrets_stays_as_it_was_typed() {
     assert!(!shown.is_shortened);
     assert_eq!(typed(&[("name", "orders")]), None);
 }
+
+/// Braces in place of brackets make a name of a secret.
+#[test]
+fn secret_that_is_no_value_is_left_out() {
+    for text in [
+        format!("signing:\n  secrets: {{ {SECRET} }}\n"),
+        "keys: { s3cret }\n".to_owned(),
+        "internalKey1: s3cret\n".to_owned(),
+        format!("endpoint: {{ {SECRET}: 1 }}\n"),
+        format!("labels: {{ a: 1 }}\n...\n{SECRET}: [\n"),
+        format!("%YAML 1.2\n---\nlabels: {{ a: 1 }}\n...\n- {SECRET}\n"),
+    ] {
+        if let Some(typed) = typed(&[("text", &text)]) {
+            assert!(typed.is_shortened, "{text}: {typed:?}");
+            let is_shown = typed.text.contains(SECRET) || typed.text.contains("s3cret");
+            assert!(!is_shown, "{text}: {typed:?}");
+        }
+    }
+}
+
+#[test]
+fn members_without_a_value_keep_no_form_back() {
+    let fields = [
+        (
+            "base",
+            "endpoint: { url: https://a.example/, fallbackUrl: null }\nretryPolicy:\n",
+        ),
+        ("endpoint.url", "https://b.example/"),
+    ];
+    let typed = typed(&fields).unwrap();
+    assert!(typed.text.contains("https://b.example/"), "{typed:?}");
+}
