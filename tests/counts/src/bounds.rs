@@ -141,7 +141,7 @@ mod tests {
         // Two and a half commits are known of a window of two requests.
         check(2, 120, 0.0);
         check(7, 120, 4.5);
-        // Only so many as the time makes.
+        // At most one for each 25 ms.
         check(7, 50, 2.0);
         check(7, 0, 0.0);
     }

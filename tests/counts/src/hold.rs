@@ -14,7 +14,7 @@ const WINDOWS: u32 = 6;
 /// machine, few windows are free of what the server does by time.
 const WINDOWS_MAX: u32 = 160;
 
-/// What was counted in one window.
+/// The counts of one window.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowCounts<const N: usize> {
     /// The counts of the figures.
@@ -83,7 +83,7 @@ impl LeastCount {
         }
     }
 
-    /// Notes the count of a window that had so many commits more than are known.
+    /// Notes the count of a window, and its commits beyond those that are known.
     fn note(&mut self, count: u32, commits: f64) {
         let count = f64::from(count);
         let without = (count - commits * self.bound.per_commit).max(0.0);

@@ -205,7 +205,7 @@ impl<P: Ports> EndingClaims<P> {
 
 fn cancelled_problem() -> ApiProblem {
     let detail = "an operator cancelled this work; what was done by then stays done. Ask again without \
-        `cursor` to begin anew";
+        `cursor` to start again";
     ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }
 

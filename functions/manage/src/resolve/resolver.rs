@@ -200,6 +200,6 @@ fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveResponse>) -> A
 fn other_selection_problem() -> ApiProblem {
     let detail = "this cursor belongs to other work: it selects other letters, or ends them otherwise, \
         or the subscription was deleted or created again since. That work continues by itself where it \
-        still exists; ask again without `cursor` to begin anew";
+        still exists; ask again without `cursor` to start again";
     ApiProblem::new(ProblemKind::Incompatible).detail(detail)
 }

@@ -668,7 +668,7 @@ fn last_failure_is_that_of_the_latest_time() {
     }
 }
 
-/// Of a clock that was a week ahead for a moment, nothing counts as the latest for a week.
+/// A clock was a week ahead for a moment: what it noted is not the latest until then.
 #[test]
 fn tries_of_a_clock_that_was_ahead_are_forgotten() {
     const WEEK: u64 = 7 * 86_400;
